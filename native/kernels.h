@@ -1,0 +1,72 @@
+// The loops of the compiled core, as a table of functions: one table for each CPU level.
+//
+// A kernel is a plain loop over memory that its caller has checked: no allocation, no exception, nothing of Python.
+// Each kernel file is compiled once per level and keeps everything internal but its one exported table, because a
+// function that the linker may share between levels would carry wide instructions to a CPU that lacks them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace nary {
+
+constexpr std::int64_t kTile = 64;  // samples on the vector axis of the fold; bytes in a padded block of a codeword
+
+// The fold. A cell is one (column, symbol) pair of a block of columns; a table holds 64 samples' costs a cell.
+template <class T>
+struct FoldKernels {
+  // table[cell, i] = profile[n_symbols - 1 + symbol - symbols[i, column]] - neutral[column]; beyond n_rows it is 0.
+  void (*lay_symbols)(const std::int16_t* symbols, std::int64_t stride, std::int64_t n_rows, std::int64_t n_columns,
+                      std::int64_t n_symbols, const T* profile, const T* neutral, T* table);
+  // totals[c, i] += sum over the cells e of class c of table[e, i], in the order of the cells.
+  void (*fold)(const T* table, const std::uint16_t* cells, const std::int64_t* starts, std::int64_t n_classes,
+               T* totals);
+  // out[i, c] = scale * (totals[c, i] + base), rounded to a multiple of 2^-16.
+  void (*finish)(const T* totals, std::int64_t n_rows, std::int64_t n_classes, T base, float scale, float* out);
+};
+
+// Codewords lie in rows of `stride` symbols, padded with zeros to a multiple of 64.
+template <class S>
+struct CodeKernels {
+  // row[s] = draw of (candidate key, class, column), uniform over 0..n_symbols-1.
+  void (*draw_row)(std::uint64_t key, std::int64_t row, std::int64_t n_columns, std::uint32_t n_symbols, S* out);
+  // distances of one codeword to n others
+  void (*absolute)(const S* word, const S* others, std::int64_t n, std::int64_t stride, std::int32_t* out);
+  void (*hamming)(const S* word, const S* others, std::int64_t n, std::int64_t stride, std::int32_t* out);
+};
+
+struct Kernels {
+  const char* level;
+  // table[cell, i] = costs[i, cell] - neutral[cell]; samples beyond n_rows are 0.
+  void (*lay_costs)(const float* costs, std::int64_t stride, std::int64_t n_rows, std::int64_t n_cells,
+                    const float* neutral, float* table);
+  FoldKernels<float> fold_f32;
+  FoldKernels<std::uint16_t> fold_u16;
+  CodeKernels<std::uint8_t> code_u8;
+  CodeKernels<std::uint16_t> code_u16;
+};
+
+// The tables that this machine can run, slowest first; `active` is the one in use.
+const Kernels* const* available_levels(int* count) noexcept;
+const Kernels& active() noexcept;
+bool activate(const char* level) noexcept;
+
+// The generator behind every native draw: output number `counter` of splitmix64 started at `key`.
+// (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.) Any output can be had alone.
+static inline std::uint64_t splitmix64(std::uint64_t key, std::uint64_t counter) noexcept {
+  std::uint64_t z = key + (counter + 1) * 0x9E3779B97F4A7C15u;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
+
+// Two symbols come of one output: its high half for even columns, its low half for odd ones.
+static inline std::uint32_t draw_symbol(std::uint64_t key, std::int64_t row, std::int64_t column,
+                                        std::int64_t n_columns, std::uint32_t n_symbols) noexcept {
+  const std::uint64_t pairs = static_cast<std::uint64_t>((n_columns + 1) / 2);
+  const std::uint64_t z = splitmix64(key, static_cast<std::uint64_t>(row) * pairs + static_cast<std::uint64_t>(column / 2));
+  const std::uint64_t half = column % 2 == 0 ? z >> 32 : z & 0xFFFFFFFFu;
+  return static_cast<std::uint32_t>((half * n_symbols) >> 32);
+}
+
+}  // namespace nary

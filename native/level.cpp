@@ -1,0 +1,26 @@
+// One CPU level's kernels: compiled once for each level with that level's instructions (see CMakeLists.txt).
+#include "code.inc.h"
+#include "fold.inc.h"
+#include "kernels.h"
+
+#define NARY_TEXT_OF(name) #name
+#define NARY_TEXT(name) NARY_TEXT_OF(name)
+#define NARY_JOIN_OF(a, b) a##b
+#define NARY_JOIN(a, b) NARY_JOIN_OF(a, b)
+
+namespace nary {
+
+// Sixteen 16-byte registers hold half a tile of floats and its addresses; wider levels hold a whole tile.
+constexpr int kFloatLanes = NARY_VECTOR_BYTES == 16 ? 32 : 64;
+
+extern const Kernels NARY_JOIN(kernels_, NARY_LEVEL);
+const Kernels NARY_JOIN(kernels_, NARY_LEVEL) = {
+    NARY_TEXT(NARY_LEVEL),
+    lay_costs,
+    {lay_symbols<float>, fold<float, kFloatLanes>, finish<float>},
+    {lay_symbols<std::uint16_t>, fold<std::uint16_t, 64>, finish<std::uint16_t>},
+    {draw_row<std::uint8_t>, absolute<std::uint8_t>, hamming<std::uint8_t>},
+    {draw_row<std::uint16_t>, absolute<std::uint16_t>, hamming<std::uint16_t>},
+};
+
+}  // namespace nary

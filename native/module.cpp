@@ -1,0 +1,109 @@
+// The Python module nary._native. src/nary/_kernels.py is its only caller and checks every argument first.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "drivers.h"
+#include "kernels.h"
+
+namespace nb = nanobind;
+using nb::literals::operator""_a;
+
+namespace {
+
+template <class T, int kAxes>
+using In = nb::ndarray<const T, nb::numpy, nb::ndim<kAxes>, nb::c_contig, nb::device::cpu>;
+template <class T, int kAxes>
+using Out = nb::ndarray<T, nb::numpy, nb::ndim<kAxes>, nb::c_contig, nb::device::cpu>;
+
+std::int64_t size(std::size_t n) { return static_cast<std::int64_t>(n); }
+
+nary::FoldBlocks blocks_of(const In<std::uint16_t, 1>& cells, const In<std::int64_t, 1>& starts,
+                           std::int64_t n_classes, std::int64_t n_columns, std::int64_t block_columns,
+                           std::int64_t n_symbols) {
+  const std::int64_t n_blocks = (size(starts.shape(0)) - 1) / n_classes;
+  return {cells.data(), starts.data(), n_blocks, n_classes, n_columns, block_columns, n_symbols};
+}
+
+void add_costs(In<std::uint16_t, 1> cells, In<std::int64_t, 1> starts, std::int64_t block_columns,
+               In<float, 3> costs, In<float, 1> neutral, int n_threads, Out<float, 3> totals) {
+  const auto blocks = blocks_of(cells, starts, size(totals.shape(1)), size(costs.shape(1)), block_columns,
+                                size(costs.shape(2)));
+  const nb::gil_scoped_release release;
+  nary::add_costs(blocks, costs.data(), neutral.data(), size(costs.shape(0)), n_threads, totals.data());
+}
+
+template <class T>
+void add_symbols(In<std::uint16_t, 1> cells, In<std::int64_t, 1> starts, std::int64_t block_columns,
+                 In<std::int16_t, 2> symbols, In<T, 1> profile, In<T, 1> neutral, int n_threads, Out<T, 3> totals) {
+  const auto blocks = blocks_of(cells, starts, size(totals.shape(1)), size(symbols.shape(1)), block_columns,
+                                (size(profile.shape(0)) + 1) / 2);
+  const nb::gil_scoped_release release;
+  nary::add_symbols<T>(blocks, symbols.data(), profile.data(), neutral.data(), size(symbols.shape(0)), n_threads,
+                       totals.data());
+}
+
+template <class T>
+void finish_costs(In<T, 3> totals, T base, float scale, int n_threads, Out<float, 2> out) {
+  const nb::gil_scoped_release release;
+  nary::finish_costs<T>(totals.data(), size(out.shape(0)), size(out.shape(1)), base, scale, n_threads, out.data());
+}
+
+template <class S>
+void distances(In<S, 2> words, std::int64_t first, bool absolute, int n_threads, Out<std::int32_t, 2> out) {
+  const nb::gil_scoped_release release;
+  nary::distances<S>(words.data(), size(words.shape(0)), size(words.shape(1)), first, first + size(out.shape(0)),
+                     absolute, n_threads, out.data());
+}
+
+template <class S>
+std::pair<std::int64_t, std::int32_t> search_random(std::uint64_t seed, std::int64_t n_candidates,
+                                                    std::uint32_t n_symbols, bool absolute, bool distinct_columns,
+                                                    int n_threads, Out<S, 2> best) {
+  const nb::gil_scoped_release release;
+  const auto found = nary::search_random<S>(seed, n_candidates, size(best.shape(0)), size(best.shape(1)), n_symbols,
+                                            absolute, distinct_columns, n_threads, best.data());
+  return {found.candidate, found.min_distance};
+}
+
+std::vector<std::string> levels() {
+  int count = 0;
+  const nary::Kernels* const* tables = nary::available_levels(&count);
+  std::vector<std::string> names;
+  for (int k = 0; k < count; ++k) names.emplace_back(tables[k]->level);
+  return names;
+}
+
+// Overloads are told apart by dtype alone: nothing is converted on the way in.
+template <class T>
+void define_fold(nb::module_& m) {
+  m.def("add_symbols", add_symbols<T>, "cells"_a.noconvert(), "starts"_a.noconvert(), "block_columns"_a,
+        "symbols"_a.noconvert(), "profile"_a.noconvert(), "neutral"_a.noconvert(), "n_threads"_a,
+        "totals"_a.noconvert());
+  m.def("finish_costs", finish_costs<T>, "totals"_a.noconvert(), "base"_a, "scale"_a, "n_threads"_a,
+        "out"_a.noconvert());
+}
+
+template <class S>
+void define_code(nb::module_& m) {
+  m.def("distances", distances<S>, "words"_a.noconvert(), "first"_a, "absolute"_a, "n_threads"_a,
+        "out"_a.noconvert());
+  m.def("search_random", search_random<S>, "seed"_a, "n_candidates"_a, "n_symbols"_a, "absolute"_a,
+        "distinct_columns"_a, "n_threads"_a, "best"_a.noconvert());
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+  m.def("levels", levels);
+  m.def("level", [] { return std::string(nary::active().level); });
+  m.def("activate", [](const std::string& level) { return nary::activate(level.c_str()); }, "level"_a);
+  m.def("add_costs", add_costs, "cells"_a.noconvert(), "starts"_a.noconvert(), "block_columns"_a,
+        "costs"_a.noconvert(), "neutral"_a.noconvert(), "n_threads"_a, "totals"_a.noconvert());
+  define_fold<float>(m);
+  define_fold<std::uint16_t>(m);
+  define_code<std::uint8_t>(m);
+  define_code<std::uint16_t>(m);
+}

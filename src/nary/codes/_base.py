@@ -1,0 +1,105 @@
+"""What a design is: a small object with parameters that makes a CodeMatrix for a request."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from sklearn.base import BaseEstimator
+
+from ..matrix import CodeMatrix
+from ..measures import count_columns, smallest_length
+
+DEFAULT_COLUMNS = 100
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a code is asked for; None leaves a size to the design."""
+
+    n_classes: int
+    n_symbols: int | None = None
+    n_columns: int | None = None
+    max_symbols: int | None = None  # what the learner can tell apart in a column
+    seed: int = 0
+    n_threads: int = 1
+
+
+class Design(BaseEstimator, ABC):
+    """Makes codes. A subclass stores its parameters in `__init__` and checks them in `make`."""
+
+    @abstractmethod
+    def make(self, request: Request) -> CodeMatrix:
+        """A valid code of the size asked for: distinct codewords, no constant and no repeated column."""
+
+
+class FixedDesign(Design):
+    """A design with one code for each number of classes."""
+
+    @abstractmethod
+    def size(self, n_classes: int) -> tuple[int, int]:
+        """(n_symbols, n_columns) of the only code for this many classes."""
+
+    @abstractmethod
+    def make_fixed(self, n_classes: int) -> CodeMatrix:
+        """The only code for this many classes."""
+
+    def make(self, request: Request) -> CodeMatrix:
+        N, L = self.size(request.n_classes)
+        for name, asked, has in (("n_symbols", request.n_symbols, N), ("n_columns", request.n_columns, L)):
+            if asked is not None and asked != has:
+                raise ValueError(
+                    f"the design {type(self).__name__} has {name}={has} for {request.n_classes} classes; got "
+                    f"{name}={asked}. Leave {name}='auto', or choose a design of variable size, such as 'random'."
+                )
+        return self.make_fixed(request.n_classes)
+
+
+def auto_symbols(n_classes: int, n_columns: int | None = None, max_symbols: int | None = None) -> int:
+    """N where it is left open: a quarter of the classes, at least 3; more if L columns need it to tell the classes apart.
+
+    The best N grows with K when L is fixed: 3 to 10 for some dozen classes, some hundred for a thousand.
+    """
+    N = max(3, -(-n_classes // 4))
+    if max_symbols is not None:
+        N = min(N, max_symbols)
+    N = min(N, n_classes)
+    while n_columns is not None and N < n_classes and smallest_length(n_classes, N) > n_columns:
+        N += 1
+    return N
+
+
+def auto_columns(n_classes: int, n_symbols: int, wanted: int = DEFAULT_COLUMNS) -> int:
+    """L where it is left open: `wanted`, or as many columns as differ and words need."""
+    return max(min(wanted, count_columns(n_classes, n_symbols, most=wanted)), smallest_length(n_classes, n_symbols))
+
+
+def check_size(n_classes: int, n_symbols: int, n_columns: int, most: int | None) -> None:
+    """Refuses sizes for which no valid code exists; `most` is the number of columns that differ, None for no limit."""
+    if n_symbols > n_classes:
+        raise ValueError(
+            f"n_symbols must be at most the number of classes, {n_classes}; got {n_symbols}. "
+            "More symbols than classes leave some without a class: lower n_symbols, or use the design 'identity'."
+        )
+    needed = smallest_length(n_classes, n_symbols)
+    if n_columns < needed:
+        raise ValueError(
+            f"n_columns must be at least {needed} to give {n_classes} classes different codewords of {n_symbols} "
+            f"symbols; got {n_columns}. Raise n_columns to {needed}, or n_symbols to "
+            f"{auto_symbols_for(n_classes, n_columns)}."
+        )
+    if most is not None and n_columns > most:
+        raise ValueError(
+            f"n_columns must be at most {most}: {n_classes} classes have no more columns of up to {n_symbols} symbols "
+            f"that differ by more than the names of their symbols; got {n_columns}. Lower n_columns, or, for a learner "
+            "that is itself random, use codes.Random(allow_repeats=True)."
+        )
+
+
+def auto_symbols_for(n_classes: int, n_columns: int) -> int:
+    """The fewest symbols with which L columns give K classes different words: the L-th root of K, rounded up."""
+    N = max(2, math.floor(n_classes ** (1 / n_columns)))
+    while smallest_length(n_classes, N) > n_columns:
+        N += 1
+    return N

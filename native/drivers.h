@@ -14,6 +14,7 @@ struct FoldBlocks {
   std::int64_t n_columns;      // of all blocks together
   std::int64_t block_columns;  // of each block but the last
   std::int64_t n_symbols;
+  std::int64_t group;          // columns a cell
 };
 
 void add_costs(const FoldBlocks& blocks, const float* costs, const float* neutral, std::int64_t n_rows, int n_threads,
@@ -26,6 +27,10 @@ void add_symbols(const FoldBlocks& blocks, const std::int16_t* symbols, const T*
 template <class T>
 void finish_costs(const T* totals, std::int64_t n_rows, std::int64_t n_classes, T base, float scale, int n_threads,
                   float* out);
+
+template <class T>
+void nearest_classes(const T* totals, std::int64_t n_rows, std::int64_t n_classes, T base, float scale, int n_threads,
+                     std::int32_t* out);
 
 template <class S>
 void distances(const S* words, std::int64_t n_words, std::int64_t stride, std::int64_t first, std::int64_t last,

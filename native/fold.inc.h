@@ -25,21 +25,6 @@ struct Vector<std::uint16_t> {
   typedef type bits;
 };
 
-void lay_costs(const float* costs, std::int64_t stride, std::int64_t n_rows, std::int64_t n_cells,
-               const float* neutral, float* table) {
-  if (n_rows < kTile) {
-    for (std::int64_t k = 0; k < n_cells * kTile; ++k) table[k] = 0.0f;
-  }
-  // 16 cells of a sample are one cache line of the input; their 16 output lines stay in L1 for all samples.
-  for (std::int64_t first = 0; first < n_cells; first += 16) {
-    const std::int64_t last = first + 16 < n_cells ? first + 16 : n_cells;
-    for (std::int64_t i = 0; i < n_rows; ++i) {
-      const float* row = costs + i * stride;
-      for (std::int64_t cell = first; cell < last; ++cell) table[cell * kTile + i] = row[cell] - neutral[cell];
-    }
-  }
-}
-
 // `profile[m - v]` is what a column that says v charges to symbol m: its middle lies n_symbols - 1 behind its start.
 //
 // With few symbols a column's table is laid by comparing: for every pair (said, m) the samples that said it take the
@@ -94,6 +79,30 @@ void lay_symbols(const std::int16_t* symbols, std::int64_t stride, std::int64_t 
   }
 }
 
+template <class T>
+void combine(const T* costs, std::int64_t n_columns, std::int64_t n_symbols, std::int64_t group, T* cells) {
+  std::int64_t group_cells = 1;
+  for (std::int64_t k = 0; k < group; ++k) group_cells *= n_symbols;
+  for (std::int64_t first = 0; first < n_columns; first += group, cells += group_cells * kTile) {
+    const T* column = costs + first * n_symbols * kTile;
+    const std::int64_t columns = n_columns - first < group ? n_columns - first : group;
+    std::int64_t words = n_symbols;
+    for (std::int64_t k = 0; k < words * kTile; ++k) cells[k] = column[k];
+    // From the last word to the first, so that a shorter word is read before the longer ones overwrite it.
+    for (std::int64_t k = 1; k < columns; ++k, words *= n_symbols) {
+      column += n_symbols * kTile;
+      for (std::int64_t w = words - 1; w >= 0; --w) {
+        for (std::int64_t m = n_symbols - 1; m >= 0; --m) {
+          const T* shorter = cells + w * kTile;
+          const T* digit = column + m * kTile;
+          T* longer = cells + (w * n_symbols + m) * kTile;
+          for (std::int64_t i = 0; i < kTile; ++i) longer[i] = static_cast<T>(shorter[i] + digit[i]);
+        }
+      }
+    }
+  }
+}
+
 // kLanes of the 64 samples a pass: as many as fit in the level's vector registers.
 template <class T, int kLanes>
 void fold(const T* table, const std::uint16_t* cells, const std::int64_t* starts, std::int64_t n_classes, T* totals) {
@@ -126,16 +135,36 @@ inline float settle(float cost) {
 }
 
 template <class T>
+inline float cost_of(T total, T base, float scale) {
+  return settle(scale * static_cast<float>(static_cast<T>(total + base)));
+}
+
+template <class T>
 void finish(const T* totals, std::int64_t n_rows, std::int64_t n_classes, T base, float scale, float* out) {
   for (std::int64_t first = 0; first < n_classes; first += 16) {
     const std::int64_t last = first + 16 < n_classes ? first + 16 : n_classes;
     for (std::int64_t i = 0; i < n_rows; ++i) {
-      for (std::int64_t c = first; c < last; ++c) {
-        const T total = static_cast<T>(totals[c * kTile + i] + base);
-        out[i * n_classes + c] = settle(scale * static_cast<float>(total));
-      }
+      for (std::int64_t c = first; c < last; ++c) out[i * n_classes + c] = cost_of(totals[c * kTile + i], base, scale);
     }
   }
+}
+
+template <class T>
+void nearest(const T* totals, std::int64_t n_rows, std::int64_t n_classes, T base, float scale, std::int32_t* out) {
+  float least[kTile];
+  std::int32_t best[kTile];
+  for (std::int64_t i = 0; i < kTile; ++i) {
+    least[i] = cost_of(totals[i], base, scale);
+    best[i] = 0;
+  }
+  for (std::int32_t c = 1; c < n_classes; ++c) {
+    for (std::int64_t i = 0; i < kTile; ++i) {
+      const float cost = cost_of(totals[c * kTile + i], base, scale);
+      best[i] = cost < least[i] ? c : best[i];
+      least[i] = cost < least[i] ? cost : least[i];
+    }
+  }
+  for (std::int64_t i = 0; i < n_rows; ++i) out[i] = best[i];
 }
 
 }  // namespace

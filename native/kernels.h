@@ -12,17 +12,24 @@ namespace nary {
 
 constexpr std::int64_t kTile = 64;  // samples on the vector axis of the fold; bytes in a padded block of a codeword
 
-// The fold. A cell is one (column, symbol) pair of a block of columns; a table holds 64 samples' costs a cell.
+// The fold. A cell is one way in which a group of neighbouring columns can be labelled; a table holds 64 samples' costs
+// a cell. In a group of one column a cell is a symbol.
 template <class T>
 struct FoldKernels {
   // table[cell, i] = profile[n_symbols - 1 + symbol - symbols[i, column]] - neutral[column]; beyond n_rows it is 0.
   void (*lay_symbols)(const std::int16_t* symbols, std::int64_t stride, std::int64_t n_rows, std::int64_t n_columns,
                       std::int64_t n_symbols, const T* profile, const T* neutral, T* table);
+  // cells[w, i] of every group of columns: the sum, in the order of the columns, of the costs of the symbols in which the
+  // word w is written to base n_symbols, the first column's digit first. Groups lie n_symbols^group apart.
+  void (*combine)(const T* costs, std::int64_t n_columns, std::int64_t n_symbols, std::int64_t group, T* cells);
   // totals[c, i] += sum over the cells e of class c of table[e, i], in the order of the cells.
   void (*fold)(const T* table, const std::uint16_t* cells, const std::int64_t* starts, std::int64_t n_classes,
                T* totals);
   // out[i, c] = scale * (totals[c, i] + base), rounded to a multiple of 2^-16.
   void (*finish)(const T* totals, std::int64_t n_rows, std::int64_t n_classes, T base, float scale, float* out);
+  // out[i] = the class for which `finish` gives the least, the first of equals.
+  void (*nearest)(const T* totals, std::int64_t n_rows, std::int64_t n_classes, T base, float scale,
+                  std::int32_t* out);
 };
 
 // Codewords lie in rows of `stride` symbols, padded with zeros to a multiple of 64.
@@ -37,9 +44,6 @@ struct CodeKernels {
 
 struct Kernels {
   const char* level;
-  // table[cell, i] = costs[i, cell] - neutral[cell]; samples beyond n_rows are 0.
-  void (*lay_costs)(const float* costs, std::int64_t stride, std::int64_t n_rows, std::int64_t n_cells,
-                    const float* neutral, float* table);
   FoldKernels<float> fold_f32;
   FoldKernels<std::uint16_t> fold_u16;
   CodeKernels<std::uint8_t> code_u8;

@@ -16,9 +16,8 @@ constexpr int kFloatLanes = NARY_VECTOR_BYTES == 16 ? 32 : 64;
 extern const Kernels NARY_JOIN(kernels_, NARY_LEVEL);
 const Kernels NARY_JOIN(kernels_, NARY_LEVEL) = {
     NARY_TEXT(NARY_LEVEL),
-    lay_costs,
-    {lay_symbols<float>, fold<float, kFloatLanes>, finish<float>},
-    {lay_symbols<std::uint16_t>, fold<std::uint16_t, 64>, finish<std::uint16_t>},
+    {lay_symbols<float>, combine<float>, fold<float, kFloatLanes>, finish<float>, nearest<float>},
+    {lay_symbols<std::uint16_t>, combine<std::uint16_t>, fold<std::uint16_t, 64>, finish<std::uint16_t>, nearest<std::uint16_t>},
     {draw_row<std::uint8_t>, absolute<std::uint8_t>, hamming<std::uint8_t>},
     {draw_row<std::uint16_t>, absolute<std::uint16_t>, hamming<std::uint16_t>},
 };

@@ -22,24 +22,24 @@ std::int64_t size(std::size_t n) { return static_cast<std::int64_t>(n); }
 
 nary::FoldBlocks blocks_of(const In<std::uint16_t, 1>& cells, const In<std::int64_t, 1>& starts,
                            std::int64_t n_classes, std::int64_t n_columns, std::int64_t block_columns,
-                           std::int64_t n_symbols) {
+                           std::int64_t n_symbols, std::int64_t group) {
   const std::int64_t n_blocks = (size(starts.shape(0)) - 1) / n_classes;
-  return {cells.data(), starts.data(), n_blocks, n_classes, n_columns, block_columns, n_symbols};
+  return {cells.data(), starts.data(), n_blocks, n_classes, n_columns, block_columns, n_symbols, group};
 }
 
 void add_costs(In<std::uint16_t, 1> cells, In<std::int64_t, 1> starts, std::int64_t block_columns,
-               In<float, 3> costs, In<float, 1> neutral, int n_threads, Out<float, 3> totals) {
+               std::int64_t group, In<float, 3> costs, In<float, 1> neutral, int n_threads, Out<float, 3> totals) {
   const auto blocks = blocks_of(cells, starts, size(totals.shape(1)), size(costs.shape(1)), block_columns,
-                                size(costs.shape(2)));
+                                size(costs.shape(2)), group);
   const nb::gil_scoped_release release;
   nary::add_costs(blocks, costs.data(), neutral.data(), size(costs.shape(0)), n_threads, totals.data());
 }
 
 template <class T>
 void add_symbols(In<std::uint16_t, 1> cells, In<std::int64_t, 1> starts, std::int64_t block_columns,
-                 In<std::int16_t, 2> symbols, In<T, 1> profile, In<T, 1> neutral, int n_threads, Out<T, 3> totals) {
+                 std::int64_t group, In<std::int16_t, 2> symbols, In<T, 1> profile, In<T, 1> neutral, int n_threads, Out<T, 3> totals) {
   const auto blocks = blocks_of(cells, starts, size(totals.shape(1)), size(symbols.shape(1)), block_columns,
-                                (size(profile.shape(0)) + 1) / 2);
+                                (size(profile.shape(0)) + 1) / 2, group);
   const nb::gil_scoped_release release;
   nary::add_symbols<T>(blocks, symbols.data(), profile.data(), neutral.data(), size(symbols.shape(0)), n_threads,
                        totals.data());
@@ -49,6 +49,12 @@ template <class T>
 void finish_costs(In<T, 3> totals, T base, float scale, int n_threads, Out<float, 2> out) {
   const nb::gil_scoped_release release;
   nary::finish_costs<T>(totals.data(), size(out.shape(0)), size(out.shape(1)), base, scale, n_threads, out.data());
+}
+
+template <class T>
+void nearest_classes(In<T, 3> totals, T base, float scale, int n_threads, Out<std::int32_t, 1> out) {
+  const nb::gil_scoped_release release;
+  nary::nearest_classes<T>(totals.data(), size(out.shape(0)), size(totals.shape(1)), base, scale, n_threads, out.data());
 }
 
 template <class S>
@@ -79,10 +85,12 @@ std::vector<std::string> levels() {
 // Overloads are told apart by dtype alone: nothing is converted on the way in.
 template <class T>
 void define_fold(nb::module_& m) {
-  m.def("add_symbols", add_symbols<T>, "cells"_a.noconvert(), "starts"_a.noconvert(), "block_columns"_a,
+  m.def("add_symbols", add_symbols<T>, "cells"_a.noconvert(), "starts"_a.noconvert(), "block_columns"_a, "group"_a,
         "symbols"_a.noconvert(), "profile"_a.noconvert(), "neutral"_a.noconvert(), "n_threads"_a,
         "totals"_a.noconvert());
   m.def("finish_costs", finish_costs<T>, "totals"_a.noconvert(), "base"_a, "scale"_a, "n_threads"_a,
+        "out"_a.noconvert());
+  m.def("nearest_classes", nearest_classes<T>, "totals"_a.noconvert(), "base"_a, "scale"_a, "n_threads"_a,
         "out"_a.noconvert());
 }
 
@@ -100,7 +108,7 @@ NB_MODULE(_native, m) {
   m.def("levels", levels);
   m.def("level", [] { return std::string(nary::active().level); });
   m.def("activate", [](const std::string& level) { return nary::activate(level.c_str()); }, "level"_a);
-  m.def("add_costs", add_costs, "cells"_a.noconvert(), "starts"_a.noconvert(), "block_columns"_a,
+  m.def("add_costs", add_costs, "cells"_a.noconvert(), "starts"_a.noconvert(), "block_columns"_a, "group"_a,
         "costs"_a.noconvert(), "neutral"_a.noconvert(), "n_threads"_a, "totals"_a.noconvert());
   define_fold<float>(m);
   define_fold<std::uint16_t>(m);

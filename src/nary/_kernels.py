@@ -51,8 +51,10 @@ if "NARY_LEVEL" in os.environ:
 class FoldOrder(NamedTuple):
     """A code in the order in which the fold reads it: columns cut into blocks, each class's cells of a block together.
 
-    Cell `column * n_symbols + symbol` (column counted from the block's first) is one row of the block's cost table;
-    class c of block b uses cells[starts[b * K + c] : starts[b * K + c + 1]].
+    A cell is a row of the block's cost table: one of the N^group words that a group of neighbouring columns can spell.
+    Word w (a number to base N, the first column's symbol its first digit) of group g, counted from the block's first,
+    is cell g * N^group + w. Class c of block b uses cells[starts[b * K + c] : starts[b * K + c + 1]]; in groups of more
+    than one column it must use every column.
     """
 
     cells: NDArray[np.uint16]
@@ -61,29 +63,38 @@ class FoldOrder(NamedTuple):
     n_columns: int
     n_symbols: int
     block_columns: int
+    group: int
 
     @classmethod
     def checked(cls, *fields: Any) -> FoldOrder:
         """A FoldOrder whose arrays are proven to stay inside their tables."""
         order = cls(*fields)
-        cells, starts, K, L, N, width = order
+        cells, starts, K, L, N, width, group = order
         _array(cells, "cells", np.uint16, 1)
         _array(starts, "starts", np.int64, 1)
         blocks = -(-L // width)
-        _expect(1 <= width and width * N <= MAX_CELLS, f"1..{MAX_CELLS} cells a block", f"{width} x {N}")
+        _expect(1 <= group and width % group == 0 and width >= 1, "blocks of whole groups", f"{width} and {group}")
+        _expect(
+            width // group * N**group <= MAX_CELLS, f"1..{MAX_CELLS} cells a block", f"{width // group} x {N**group}"
+        )
+        blocks = -(-L // width)
         _expect(starts.size == blocks * K + 1, f"{blocks * K + 1} starts", f"{starts.size}")
         _expect(starts[0] == 0 and starts[-1] == cells.size, f"starts from 0 to {cells.size}", f"{starts[[0, -1]]}")
         _expect(bool((np.diff(starts) >= 0).all()), "ascending starts", "descending ones")
         for b, first in enumerate(starts[:-1:K]):
             last, columns = starts[(b + 1) * K], min(width, L - b * width)
-            _expect(last == first or int(cells[first:last].max()) < columns * N, "cells inside the block", "beyond")
+            whole, rest = divmod(columns, group)
+            beyond = whole * N**group + (N**rest if rest else 0)
+            _expect(last == first or int(cells[first:last].max()) < beyond, "cells inside the block", "cells beyond it")
         cells.flags.writeable = starts.flags.writeable = False
         return order
 
     def part(self, first: int, last: int) -> FoldOrder:
         """The same order for columns first..last-1; both must be block borders (or the end)."""
         width, K = self.block_columns, self.n_classes
-        _expect(first % width == 0 and (last % width == 0 or last == self.n_columns), "block borders", f"{first}:{last}")
+        _expect(
+            first % width == 0 and (last % width == 0 or last == self.n_columns), "block borders", f"{first}:{last}"
+        )
         starts = self.starts[first // width * K : -(-last // width) * K + 1]
         cells = self.cells[starts[0] : starts[-1]]
         return self._replace(cells=cells, starts=starts - starts[0], n_columns=last - first)
@@ -91,7 +102,8 @@ class FoldOrder(NamedTuple):
 
 def empty_totals(n_rows: int, n_classes: int, dtype: type[np.float32] | type[np.uint16]) -> Totals:
     """Class totals at zero: (tiles, classes, 64), the samples of a tile on the last axis."""
-    return np.zeros((-(-n_rows // TILE), n_classes, TILE), dtype)
+    shape = (-(-n_rows // TILE), n_classes, TILE)
+    return np.zeros(shape, np.uint16) if dtype is np.uint16 else np.zeros(shape, np.float32)
 
 
 def add_costs(
@@ -103,7 +115,9 @@ def add_costs(
     _array(neutral, "neutral", np.float32, 1, (order.n_columns,))
     _totals(totals, np.float32, n_rows, order.n_classes)
     spread = np.repeat(neutral, order.n_symbols)
-    _native.add_costs(order.cells, order.starts, order.block_columns, costs, spread, _threads(n_threads), totals)
+    _native.add_costs(
+        order.cells, order.starts, order.block_columns, order.group, costs, spread, _threads(n_threads), totals
+    )
 
 
 def add_symbols(
@@ -126,17 +140,31 @@ def add_symbols(
         _expect(low >= 0 and high < N, f"symbols from 0 to {N - 1}", f"{low} to {high}")
     mirrored = np.concatenate([profile[:0:-1], profile])  # at N - 1 + m - v
     _native.add_symbols(
-        order.cells, order.starts, order.block_columns, symbols, mirrored, neutral, _threads(n_threads), totals
+        order.cells,
+        order.starts,
+        order.block_columns,
+        order.group,
+        symbols,
+        mirrored,
+        neutral,
+        _threads(n_threads),
+        totals,
     )
 
 
 def finish_costs(totals: Totals, n_rows: int, base: float, scale: float, n_threads: int = 1) -> NDArray[np.float32]:
     """Class costs (rows, K): scale * (totals + base), settled to multiples of 2^-16; 16-bit totals wrap around."""
-    dtype = totals.dtype.type
-    _totals(totals, dtype, n_rows, totals.shape[1])
+    _totals(totals, totals.dtype.type, n_rows, totals.shape[1])
     out = np.empty((n_rows, totals.shape[1]), np.float32)
-    start = int(base) % 65536 if dtype is np.uint16 else float(base)
-    _native.finish_costs(totals, start, scale, _threads(n_threads), out)
+    _native.finish_costs(totals, _start(totals, base), scale, _threads(n_threads), out)
+    return out
+
+
+def nearest_classes(totals: Totals, n_rows: int, base: float, scale: float, n_threads: int = 1) -> NDArray[np.int32]:
+    """The class of least cost, by `finish_costs`, for each row: the first of equals. No (rows, K) array is made."""
+    _totals(totals, totals.dtype.type, n_rows, totals.shape[1])
+    out = np.empty(n_rows, np.int32)
+    _native.nearest_classes(totals, _start(totals, base), scale, _threads(n_threads), out)
     return out
 
 
@@ -186,9 +214,7 @@ def search_random(
     _expect(n_columns * n_symbols < 1 << 31, "columns x symbols below 2^31", f"{n_columns} x {n_symbols}")
     best = np.empty((n_classes, n_columns), np.uint8 if n_symbols <= 256 else np.uint16)
     threads = min(_threads(n_threads), n_candidates)
-    index, distance = _native.search_random(
-        seed, n_candidates, n_symbols, absolute, distinct_columns, threads, best
-    )
+    index, distance = _native.search_random(seed, n_candidates, n_symbols, absolute, distinct_columns, threads, best)
     return None if index < 0 else (best.astype(np.int16), int(distance))
 
 
@@ -210,6 +236,10 @@ def _array(
 def _totals(totals: Totals, dtype: type[np.generic], n_rows: int, n_classes: int) -> None:
     _array(totals, "totals", dtype, 3, (-(-n_rows // TILE), n_classes, TILE))
     _expect(totals.flags.writeable, "writeable totals", "read-only ones")
+
+
+def _start(totals: Totals, base: float) -> int | float:
+    return int(base) % 65536 if totals.dtype == np.uint16 else float(base)
 
 
 def _threads(n_threads: int) -> int:

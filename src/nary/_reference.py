@@ -15,13 +15,19 @@ def settle(costs: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def fold_costs(
-    symbols: NDArray[np.int16], costs: NDArray[np.float32], neutral: NDArray[np.float32], base: float
+    symbols: NDArray[np.int16], costs: NDArray[np.float32], neutral: NDArray[np.float32], base: float, group: int = 1
 ) -> NDArray[np.float32]:
-    """Class costs (rows, K): base + sum over the columns s that class c uses of costs[i, s, symbols[c, s]] - neutral[s]."""
+    """Class costs (rows, K): base + sum over the columns s that c uses of costs[i, s, symbols[c, s]] - neutral[s].
+
+    `group` columns at a time are added up before they are added to the rest, which in floats is not the same.
+    """
     totals = np.zeros((costs.shape[0], symbols.shape[0]), np.float32)
-    for s in range(symbols.shape[1]):
-        used = np.flatnonzero(symbols[:, s] != UNUSED)
-        totals[:, used] += (costs[:, s, :] - neutral[s])[:, symbols[used, s]]
+    for first in range(0, symbols.shape[1], group):
+        word = np.zeros_like(totals)
+        for s in range(first, min(first + group, symbols.shape[1])):
+            used = np.flatnonzero(symbols[:, s] != UNUSED)
+            word[:, used] += (costs[:, s, :] - neutral[s])[:, symbols[used, s]]
+        totals += word
     return settle(totals + np.float32(base))
 
 
@@ -31,17 +37,18 @@ def fold_symbols(
     profile: NDArray[np.float32],
     neutral: NDArray[np.float32],
     base: float,
+    group: int = 1,
 ) -> NDArray[np.float32]:
     """`fold_costs` of hard symbols: a column that says v charges profile[|v - m|] to symbol m."""
     apart = np.abs(said[:, :, None].astype(np.int64) - np.arange(profile.size))
-    return fold_costs(symbols, profile[apart], neutral, base)
+    return fold_costs(symbols, profile[apart], neutral, base, group)
 
 
 def distances(words: NDArray[np.integer], absolute: bool) -> NDArray[np.int32]:
     """Distances between all codewords that use every column: sum of |a - b|, or number of unequal symbols."""
     wide = words.astype(np.int32)
     pairs = wide[:, None, :] - wide[None, :, :]
-    return (np.abs(pairs) if absolute else pairs != 0).sum(axis=2, dtype=np.int32)
+    return np.asarray((np.abs(pairs) if absolute else pairs != 0).sum(axis=2, dtype=np.int32))
 
 
 def splitmix64(key: int, counter: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -125,7 +125,11 @@ class CodeMatrix:
         sizes = _alphabet(alphabet, high, L)
         _check_symbols(classes, columns, symbols, low, high, sizes)
         self._n_classes, self._alphabet = K, sizes
-        self._starts, self._classes, self._used_symbols = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int16)
+        self._starts, self._classes, self._used_symbols = (
+            np.empty(0, np.int64),
+            np.empty(0, np.int32),
+            np.empty(0, np.int16),
+        )
         self._dense = None
         if symbols.size < _SPARSE_BELOW * K * L:
             self._starts, self._classes = starts, classes.astype(np.int32)
@@ -193,7 +197,7 @@ class CodeMatrix:
     def block(self, first: int, last: int) -> NDArray[np.int16]:
         """Columns first..last-1 as a (K, last - first) matrix."""
         if self._dense is not None:
-            return self._dense[:, first:last]
+            return np.asarray(self._dense[:, first:last])
         begin, end = self._starts[first], self._starts[last]
         out = np.full((self.n_classes, last - first), UNUSED, np.int16)
         columns = np.repeat(np.arange(last - first), np.diff(self._starts[first : last + 1]))
@@ -207,6 +211,15 @@ class CodeMatrix:
             return classes, self._dense[classes, s]
         begin, end = self._starts[s], self._starts[s + 1]
         return self._classes[begin:end], self._used_symbols[begin:end]
+
+    def word(self, c: int) -> NDArray[np.int16]:
+        """The codeword of class c: (L,)."""
+        if self._dense is not None:
+            return np.asarray(self._dense[c])
+        word = np.full(self.n_columns, UNUSED, np.int16)
+        mine = np.flatnonzero(self._classes == c)
+        word[np.searchsorted(self._starts, mine, side="right") - 1] = self._used_symbols[mine]
+        return word
 
     def entries(self) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int16]]:
         """All used entries as (classes, columns, symbols), by column and then by class."""
@@ -235,16 +248,17 @@ class CodeMatrix:
 
     def summary(self) -> CodeSummary:
         """The code's size, use, distances and column correlation, to print or to read field by field."""
-        few_classes, few_columns = self.n_classes <= _SUMMARY_CLASSES, self.n_columns <= _SUMMARY_COLUMNS
-        ask = [(f, d) for d in measures.DISTANCES for f in (measures.min_distance, measures.mean_distance)]
-        found = [f(self, d) if few_classes else None for f, d in ask]
+        few = self.n_classes <= _SUMMARY_CLASSES
         return CodeSummary(
             self.n_classes,
             self.n_columns,
             (int(self.alphabet.min()), int(self.alphabet.max())),
             self.n_used / (self.n_classes * self.n_columns),
-            *found,
-            measures.mean_absolute_correlation(self) if few_columns else None,
+            measures.min_distance(self, "hamming") if few else None,
+            measures.mean_distance(self, "hamming") if few else None,
+            measures.min_distance(self, "absolute") if few else None,
+            measures.mean_distance(self, "absolute") if few else None,
+            measures.mean_absolute_correlation(self) if self.n_columns <= _SUMMARY_COLUMNS else None,
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -260,7 +274,7 @@ class CodeMatrix:
                 version=np.array(_VERSION),
                 shape=np.array(self.shape),
                 alphabet=self._alphabet,
-                **content,  # type: ignore[arg-type]
+                **content,
             )
 
     @classmethod
@@ -386,7 +400,9 @@ def _ascending(major: NDArray[np.int64], minor: NDArray[np.int64]) -> bool:
     return bool(((steps > 0) | ((steps == 0) & (np.diff(minor) >= 0))).all())
 
 
-def _column_ranges(symbols: NDArray[np.int64], starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _column_ranges(
+    symbols: NDArray[np.int64], starts: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Each column's smallest and largest symbol; refuses columns that no class uses."""
     sizes = np.diff(starts)
     if (sizes == 0).any():
@@ -439,7 +455,9 @@ def _check_symbols(
         raise ValueError(f"an entry may be given once; class {classes[e]} has two symbols in column {columns[e]}.")
     if (low == high).any():
         s = int(np.flatnonzero(low == high)[0])
-        signs = " For a matrix of -1 and +1 use CodeMatrix.from_signs." if (low == high).all() and high.max() == 1 else ""
+        signs = (
+            " For a matrix of -1 and +1 use CodeMatrix.from_signs." if (low == high).all() and high.max() == 1 else ""
+        )
         raise ValueError(
             f"every column must give at least two classes different symbols; all classes that use column {s} have "
             f"symbol {low[s]}. Remove the column.{signs}"

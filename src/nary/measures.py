@@ -27,17 +27,37 @@ class Code(Protocol):
     """What the measures read of a code matrix."""
 
     @property
-    def n_classes(self) -> int: ...
+    def n_classes(self) -> int:
+        """K."""
+        ...
+
     @property
-    def n_columns(self) -> int: ...
+    def n_columns(self) -> int:
+        """L."""
+        ...
+
     @property
-    def alphabet(self) -> NDArray[np.int16]: ...
+    def alphabet(self) -> NDArray[np.int16]:
+        """The number of symbols of each column."""
+        ...
+
     @property
-    def is_full(self) -> bool: ...
+    def is_full(self) -> bool:
+        """Whether no entry is UNUSED."""
+        ...
+
     @property
-    def symbols(self) -> NDArray[np.int16]: ...
-    def entries(self) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int16]]: ...
-    def block(self, first: int, last: int) -> NDArray[np.int16]: ...
+    def symbols(self) -> NDArray[np.int16]:
+        """The whole matrix."""
+        ...
+
+    def entries(self) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int16]]:
+        """The used entries: classes, columns, symbols."""
+        ...
+
+    def block(self, first: int, last: int) -> NDArray[np.int16]:
+        """Some columns of the matrix."""
+        ...
 
 
 def distances(code: Code, distance: str = "hamming", n_threads: int = 1) -> NDArray[np.float64]:
@@ -140,7 +160,7 @@ def column_correlation(code: Code) -> NDArray[np.float64]:
     if L > _MAX_CORRELATED:
         raise ValueError(
             f"column_correlation of {L} columns would hold {L} x {L} numbers ({8 * L * L / 1e9:.1f} GB); expected at "
-            f"most {_MAX_CORRELATED}. Measure a part: CodeMatrix(code.block(0, {_MAX_CORRELATED})).column_correlation()."
+            f"most {_MAX_CORRELATED}. Measure a part of the columns: CodeMatrix(code.block(0, {_MAX_CORRELATED}))."
         )
     symbols = code.block(0, L).astype(np.float64)
     middle = (code.alphabet.astype(np.float64) - 1) / 2
@@ -148,7 +168,7 @@ def column_correlation(code: Code) -> NDArray[np.float64]:
     values -= values.mean(axis=0)
     scale = np.sqrt((values**2).sum(axis=0))
     scaled = np.divide(values, scale, out=np.zeros_like(values), where=scale > 0)
-    correlation = np.clip(scaled.T @ scaled, -1.0, 1.0)
+    correlation: NDArray[np.float64] = np.clip(scaled.T @ scaled, -1.0, 1.0)
     np.fill_diagonal(correlation, 1.0)
     return correlation
 
@@ -218,6 +238,25 @@ class ErrorBound:
     observed_error: float
     decoding_error: float
 
+    @classmethod
+    def of(
+        cls,
+        code: Code,
+        distance: Distance,
+        costs: NDArray[np.float32],
+        labels: NDArray[np.integer[Any]],
+        observed: NDArray[np.integer[Any]],
+    ) -> ErrorBound:
+        """From distances (rows, K) of what the columns said to the codewords, and the classes predicted.
+
+        A row's losses over all columns add up to its distance to the codeword of its class, so that L B-bar is the
+        mean of that distance.
+        """
+        mean_loss = float(costs[np.arange(labels.size), labels].mean(dtype=np.float64)) / code.n_columns
+        decoded = costs.argmin(axis=1)
+        rho = min_distance(code, distance)
+        return cls(distance, rho, mean_loss, code.n_columns, _rate(observed != labels), _rate(decoded != labels))
+
     @property
     def bound(self) -> float:
         """2 L B-bar / rho; above 1 it says nothing."""
@@ -236,3 +275,7 @@ def error_bound(rho: float, mean_loss: float, n_columns: int) -> float:
     if rho <= 0:
         raise ValueError(f"the bound needs a minimum distance above 0; got {rho:g}: two classes share a codeword.")
     return 2 * n_columns * mean_loss / rho
+
+
+def _rate(wrong: NDArray[np.bool_]) -> float:
+    return float(wrong.mean())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import joblib
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
@@ -109,7 +109,9 @@ def as_design(code: str | Design | CodeMatrix | ArrayLike) -> Design | CodeMatri
     if isinstance(code, (Design, CodeMatrix)):
         return code
     if isinstance(code, type):
-        raise TypeError(f"code must be an instance of a design; got the class {code.__name__}. Write {code.__name__}().")
+        raise TypeError(
+            f"code must be an instance of a design; got the class {code.__name__}. Write {code.__name__}()."
+        )
     if code is None:
         raise TypeError(f"code must be a name ({', '.join(names())}), a design, or a matrix of symbols; got None.")
     return CodeMatrix(code)

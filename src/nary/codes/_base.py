@@ -57,7 +57,7 @@ class FixedDesign(Design):
 
 
 def auto_symbols(n_classes: int, n_columns: int | None = None, max_symbols: int | None = None) -> int:
-    """N where it is left open: a quarter of the classes, at least 3; more if L columns need it to tell the classes apart.
+    """N where it is left open: a quarter of the classes, at least 3; more where L columns need it for K words.
 
     The best N grows with K when L is fixed: 3 to 10 for some dozen classes, some hundred for a thousand.
     """
@@ -99,7 +99,7 @@ def check_size(n_classes: int, n_symbols: int, n_columns: int, most: int | None)
 
 def auto_symbols_for(n_classes: int, n_columns: int) -> int:
     """The fewest symbols with which L columns give K classes different words: the L-th root of K, rounded up."""
-    N = max(2, math.floor(n_classes ** (1 / n_columns)))
+    N: int = max(2, math.floor(n_classes ** (1 / n_columns)))
     while smallest_length(n_classes, N) > n_columns:
         N += 1
     return N

@@ -31,7 +31,7 @@ class OneVsOne(FixedDesign):
     Notes
     -----
     Any K; N = 2, L = K (K - 1) / 2. Minimum Hamming distance (L - 1) / 2 + 1, nearly all of it the constant 1/2 of
-    unused entries. Choose it for learners whose cost grows faster than their rows, and for linear ones with few classes.
+    unused entries. Choose it for learners whose cost grows faster than their rows, and for linear ones on few classes.
     """
 
     def size(self, n_classes: int) -> tuple[int, int]:

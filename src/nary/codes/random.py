@@ -72,7 +72,7 @@ class Dense(Design):
         K = request.n_classes
         if request.n_symbols not in (None, 2):
             raise ValueError(
-                f"the design Dense is binary; got n_symbols={request.n_symbols}. Use the design 'random' for more symbols."
+                f"the design Dense is binary; got n_symbols={request.n_symbols}. Use 'random' for more symbols."
             )
         L = request.n_columns or auto_columns(K, 2, wanted=int(np.ceil(10 * np.log2(K))))
         return search(request, 2, L, self.n_candidates, "hamming", False)
@@ -91,8 +91,8 @@ def search(request: Request, N: int, L: int, n_candidates: int, distance: str, a
         found = _distinct_words(request.seed, K, L, N, absolute, distinct)
     if found is None:
         raise ValueError(
-            f"no code of {K} classes, {L} columns and {N} symbols with distinct words and columns was found in {_TRIES} "
-            "tries, though one may exist. Change n_columns or n_symbols a little, or give a matrix of your own."
+            f"no code of {K} classes, {L} columns and {N} symbols with distinct words and columns was found in "
+            f"{_TRIES} tries, though one may exist. Change n_columns or n_symbols, or give a matrix of your own."
         )
     return CodeMatrix(found[0], alphabet=N)
 
@@ -126,12 +126,12 @@ def _draw_words(rng: np.random.Generator, K: int, L: int, N: int) -> NDArray[np.
 
 def valid_columns(symbols: NDArray[np.integer], distinct: bool) -> bool:
     """Whether no column is constant and, if asked, none repeats another under other names for its symbols."""
-    if (symbols == symbols[0]).all(axis=0).any():
+    if bool((symbols == symbols[0]).all(axis=0).any()):
         return False
     if not distinct:
         return True
     forms = {relabelled(column) for column in symbols.T}
-    return len(forms) == symbols.shape[1]
+    return len(forms) == int(symbols.shape[1])
 
 
 def relabelled(column: NDArray[np.integer]) -> bytes:

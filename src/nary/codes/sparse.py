@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,7 @@ from .._check import integer
 from ..matrix import CodeMatrix
 from ._base import Design, Request
 
+_FEW_COLUMNS = 4096  # so many are listed, for drawing them one by one would take long to find the last
 _TRIES = 1_000_000  # draws of one column
 _ROWS = 256  # of the distance matrix measured before a candidate may be given up
 
@@ -43,15 +46,17 @@ class Sparse(Design):
                 "Lower n_columns."
             )
         best, best_distance = None, -np.inf
-        for candidate in range(self.n_candidates):
-            signs = _draw(np.random.default_rng([request.seed, candidate]), K, L)
+        known = _all_columns(K) if most <= _FEW_COLUMNS else None
+        for candidate in range(self.n_candidates if most > L else 1):  # with all columns there are, all are alike
+            rng = np.random.default_rng([request.seed, candidate])
+            signs = _draw(rng, K, L) if known is None else _choose(rng, known, L)
             distance = _min_distance(signs, best_distance)
             if distance > best_distance:
                 best, best_distance = signs, distance
         if best is None:
             raise ValueError(
-                f"no sparse code of {L} columns that tells {K} classes apart was found in {self.n_candidates} candidates. "
-                f"Raise n_columns (15 log2 K is {int(np.ceil(15 * np.log2(K)))}) or n_candidates."
+                f"no sparse code of {L} columns that tells {K} classes apart was found in {self.n_candidates} "
+                f"candidates. Raise n_columns (15 log2 K is {int(np.ceil(15 * np.log2(K)))}) or n_candidates."
             )
         return CodeMatrix.from_signs(best.astype(np.int8))
 
@@ -59,6 +64,19 @@ class Sparse(Design):
 def _count_columns(n_classes: int) -> int:
     """Columns over {-1, 0, +1} with both signs present, counted once for either sign: (3^K - 2^(K+1) + 1) / 2."""
     return int((3**n_classes - 2 ** (n_classes + 1) + 1) // 2) if n_classes < 40 else 1 << 62
+
+
+def _all_columns(K: int) -> NDArray[np.float32]:
+    """Every column of K signs that has both, one of each pair of opposites: (columns, K)."""
+    signs = np.array(list(itertools.product((0, 1, -1), repeat=K)), np.float32)
+    first = signs[np.arange(len(signs)), np.argmax(signs != 0, axis=1)]
+    return signs[(first > 0) & (signs.min(axis=1) < 0)]
+
+
+def _choose(rng: np.random.Generator, columns: NDArray[np.float32], L: int) -> NDArray[np.float32]:
+    """L different columns, each as likely as if its entries were drawn: 1/2 for an unused one, 1/4 for either sign."""
+    chances = 0.5 ** np.abs(columns).sum(axis=1)
+    return columns[rng.choice(len(columns), L, replace=False, p=chances / chances.sum())].T.copy()
 
 
 def _draw(rng: np.random.Generator, K: int, L: int) -> NDArray[np.float32]:

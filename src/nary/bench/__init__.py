@@ -1,0 +1,1 @@
+"""Comparisons that nary runs of itself: the demo."""

@@ -27,10 +27,12 @@ architecture: $(VENV)/dev.done
 	$(BIN)/python -m pytest tests/test_architecture.py
 
 bench: $(VENV)/dev.done
-	cd benchmarks && for script in decode search; do ../$(BIN)/python $$script.py || exit 1; done
+	$(BIN)/python benchmarks/decode.py
+	$(BIN)/python benchmarks/search.py
+	if [ -d "$${NARY_DATA:-../shared/data}" ]; then $(BIN)/python benchmarks/letter.py; fi
 
 docs: $(VENV)/dev.done
-	$(BIN)/python docs/check.py
+	$(BIN)/pdoc --docformat numpy --output-directory docs/_build nary
 
 # The kernels' tests on a core built with AddressSanitizer and UndefinedBehaviorSanitizer.
 sanitize: $(VENV)/dev.done

@@ -72,8 +72,7 @@ class FoldOrder(NamedTuple):
         cells, starts, K, L, N, width, group = order
         _array(cells, "cells", np.uint16, 1)
         _array(starts, "starts", np.int64, 1)
-        blocks = -(-L // width)
-        _expect(1 <= group and width % group == 0 and width >= 1, "blocks of whole groups", f"{width} and {group}")
+        _expect(group >= 1 and width % group == 0 and width >= 1, "blocks of whole groups", f"{width} and {group}")
         _expect(
             width // group * N**group <= MAX_CELLS, f"1..{MAX_CELLS} cells a block", f"{width // group} x {N**group}"
         )

@@ -22,6 +22,7 @@ ORDER = [
     "_reference",
     "_kernels",
     "measures",
+    "_validity",
     "matrix",
     "codes",
     "columns",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import zipfile
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -13,14 +12,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from . import measures
+from . import _validity, measures
 from ._check import integer, plural
+from ._validity import MAX_SYMBOLS, UNUSED
 
-UNUSED = -1
-MAX_SYMBOLS = 32767  # of a column: symbols are int16
+__all__ = ["MAX_SYMBOLS", "UNUSED", "CodeMatrix", "CodeSummary"]
+
 _SPARSE_BELOW = 0.25  # share of used entries under which the sparse form is the smaller one
 _FORMAT = "nary.CodeMatrix"
 _VERSION = 1
+_VERSIONED = {"format", "version", "alphabet"}
 _SUMMARY_CLASSES = 5000  # up to here a summary measures all pairs of classes
 _SUMMARY_COLUMNS = 2000  # and all pairs of columns
 
@@ -58,14 +59,13 @@ class CodeMatrix:
     _n_classes: int
 
     def __init__(self, symbols: ArrayLike, alphabet: ArrayLike | None = None) -> None:
-        dense = _integers(symbols, "a code matrix")
-        if dense.ndim != 2 or dense.shape[0] < 2 or dense.shape[1] < 1:
+        dense = _validity.integers(symbols, "a code matrix")
+        if dense.ndim == 2 and (np.abs(dense) == 1).all() and (dense == UNUSED).any():
             raise ValueError(
-                "a code matrix must have shape (n_classes, n_columns) with at least 2 classes and 1 column; got shape "
-                f"{dense.shape}. Give one row of symbols for each class."
+                "every column must give at least two classes different symbols; got only -1 (UNUSED) and 1. "
+                "For a matrix of -1 and +1 use CodeMatrix.from_signs."
             )
-        classes_by_column = np.nonzero(dense.T != UNUSED)
-        self._set(classes_by_column[1], classes_by_column[0], dense.T[classes_by_column], dense.shape, alphabet)
+        self._set_dense(dense, alphabet)
 
     @classmethod
     def from_entries(
@@ -79,8 +79,8 @@ class CodeMatrix:
     ) -> CodeMatrix:
         """The code with `symbols[e]` at `(classes[e], columns[e])` and UNUSED everywhere else."""
         shape = (integer(n_classes, "n_classes", 2), integer(n_columns, "n_columns", 1))
-        at = [_integers(values, name).ravel() for values, name in ((classes, "classes"), (columns, "columns"))]
-        said = _integers(symbols, "symbols").ravel()
+        at = [_validity.integers(values, name).ravel() for values, name in ((classes, "classes"), (columns, "columns"))]
+        said = _validity.integers(symbols, "symbols").ravel()
         if not at[0].size == at[1].size == said.size:
             raise ValueError(
                 "classes, columns and symbols must have the same length; got "
@@ -90,25 +90,39 @@ class CodeMatrix:
             if values.size and (values.min() < 0 or values.max() >= high):
                 raise ValueError(f"{name} must lie in 0..{high - 1}; got {values.min()}..{values.max()}.")
         code = cls.__new__(cls)
-        order = np.lexsort((at[0], at[1])) if not _ascending(at[1], at[0]) else slice(None)
+        order = np.lexsort((at[0], at[1])) if not _validity.ascending(at[1], at[0]) else slice(None)
         code._set(at[0][order], at[1][order], said[order], shape, alphabet)
         return code
 
     @classmethod
     def from_signs(cls, signs: ArrayLike) -> CodeMatrix:
         """A binary or ternary code in the usual notation: -1 and +1 for the two symbols, 0 for UNUSED."""
-        given = _integers(signs, "a matrix of signs")
+        given = _validity.integers(signs, "a matrix of signs")
         if given.size and (given.min() < -1 or given.max() > 1):
             raise ValueError(f"signs must be -1, 0 or +1; got values from {given.min()} to {given.max()}.")
-        return cls(np.where(given == 0, UNUSED, given > 0), 2)
+        code = cls.__new__(cls)
+        code._set_dense(np.where(given == 0, UNUSED, given > 0), 2)
+        return code
 
     @classmethod
     def from_one_based(cls, symbols: ArrayLike, alphabet: ArrayLike | None = None) -> CodeMatrix:
         """A code in the paper's notation: symbols 1..N, and 0 for UNUSED."""
-        given = _integers(symbols, "a code matrix")
+        given = _validity.integers(symbols, "a code matrix")
         if given.size and given.min() < 0:
             raise ValueError(f"symbols counted from 1 must be at least 0 (0: unused); got {given.min()}.")
-        return cls(given - 1, alphabet)
+        code = cls.__new__(cls)
+        code._set_dense(given - 1, alphabet)
+        return code
+
+    def _set_dense(self, dense: NDArray[np.int64], alphabet: ArrayLike | None) -> None:
+        """Checks a whole matrix and keeps it."""
+        if dense.ndim != 2 or dense.shape[0] < 2 or dense.shape[1] < 1:
+            raise ValueError(
+                "a code matrix must have shape (n_classes, n_columns) with at least 2 classes and 1 column; got shape "
+                f"{dense.shape}. Give one row of symbols for each class."
+            )
+        columns, classes = np.nonzero(dense.T != UNUSED)
+        self._set(classes, columns, dense[classes, columns], dense.shape, alphabet)
 
     def _set(
         self,
@@ -121,9 +135,9 @@ class CodeMatrix:
         """Checks the used entries, sorted by column and class, and keeps them in the smaller form."""
         K, L = shape
         starts = np.searchsorted(columns, np.arange(L + 1)).astype(np.int64)
-        low, high = _column_ranges(symbols, starts)
-        sizes = _alphabet(alphabet, high, L)
-        _check_symbols(classes, columns, symbols, low, high, sizes)
+        low, high = _validity.column_ranges(symbols, starts)
+        sizes = _validity.alphabet_sizes(alphabet, high, L)
+        _validity.check_symbols(classes, columns, symbols, low, high, sizes)
         self._n_classes, self._alphabet = K, sizes
         self._starts, self._classes, self._used_symbols = (
             np.empty(0, np.int64),
@@ -138,7 +152,7 @@ class CodeMatrix:
             self._dense = np.full((K, L), UNUSED, np.int16)
             self._dense[classes, columns] = symbols
         self._freeze()
-        _check_codewords(classes, columns, symbols, K)
+        _validity.check_codewords(classes, columns, symbols, K)
 
     def _freeze(self) -> None:
         for array in (self._alphabet, self._starts, self._classes, self._used_symbols, self._dense):
@@ -196,6 +210,8 @@ class CodeMatrix:
 
     def block(self, first: int, last: int) -> NDArray[np.int16]:
         """Columns first..last-1 as a (K, last - first) matrix."""
+        if not 0 <= first <= last <= self.n_columns:
+            raise IndexError(f"columns must lie within 0:{self.n_columns}; got {first}:{last}.")
         if self._dense is not None:
             return np.asarray(self._dense[:, first:last])
         begin, end = self._starts[first], self._starts[last]
@@ -206,6 +222,8 @@ class CodeMatrix:
 
     def column(self, s: int) -> tuple[NDArray[np.int32], NDArray[np.int16]]:
         """The classes that take part in column s, ascending, and their symbols."""
+        if not 0 <= s < self.n_columns:
+            raise IndexError(f"a column is a number from 0 to {self.n_columns - 1}; got {s}.")
         if self._dense is not None:
             classes = np.flatnonzero(self._dense[:, s] != UNUSED).astype(np.int32)
             return classes, self._dense[classes, s]
@@ -214,6 +232,8 @@ class CodeMatrix:
 
     def word(self, c: int) -> NDArray[np.int16]:
         """The codeword of class c: (L,)."""
+        if not 0 <= c < self.n_classes:
+            raise IndexError(f"a class is a number from 0 to {self.n_classes - 1}; got {c}.")
         if self._dense is not None:
             return np.asarray(self._dense[c])
         word = np.full(self.n_columns, UNUSED, np.int16)
@@ -280,23 +300,22 @@ class CodeMatrix:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> CodeMatrix:
         """Reads a code that `save` wrote, and checks it as if it were new."""
-        try:
-            with np.load(Path(path), allow_pickle=False) as file:
-                content = {key: file[key] for key in file.files}
-        except (zipfile.BadZipFile, ValueError, EOFError, AttributeError) as error:
-            raise ValueError(f"{path} is not a code saved by CodeMatrix.save: {error}") from error
-        if str(content.get("format", "")) != _FORMAT:
-            raise ValueError(f"{path} is not a code saved by CodeMatrix.save: it holds {sorted(content)}.")
-        if int(content["version"]) != _VERSION:
+        content = _read_arrays(Path(path))
+        if content is None or str(content.get("format", "")) != _FORMAT or not _VERSIONED <= set(content):
+            raise ValueError(f"{path} is not a code saved by CodeMatrix.save, or it is damaged. Save the code again.")
+        if str(content["version"]) != str(_VERSION):
             raise ValueError(
                 f"{path} has format version {content['version']}; this nary reads version {_VERSION}. "
                 "Load it with the nary that saved it, or save it again."
             )
-        if "symbols" in content:
-            return cls(content["symbols"], content["alphabet"])
-        K, L = (int(size) for size in content["shape"])
-        used = (content["classes"], content["columns"], content["used_symbols"])
-        return cls.from_entries(*used, n_classes=K, n_columns=L, alphabet=content["alphabet"])
+        try:
+            if "symbols" in content:
+                return cls(content["symbols"], content["alphabet"])
+            K, L = (int(size) for size in content["shape"])
+            used = (content["classes"], content["columns"], content["used_symbols"])
+            return cls.from_entries(*used, n_classes=K, n_columns=L, alphabet=content["alphabet"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} is not a code saved by CodeMatrix.save, or it is damaged: {error}.") from error
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CodeMatrix):
@@ -339,13 +358,25 @@ class CodeMatrix:
         rows, columns = min(self.n_classes, 12), min(self.n_columns, 24)
         corner = self.block(0, columns)[:rows]
         more = (["&hellip;"] if columns < self.n_columns else [], rows < self.n_classes)
-        lines = ["<tr><th></th>" + "".join(f"<th>{s}</th>" for s in range(columns)) + "</tr>"]
+        heads = "".join(f"<th>{s}</th>" for s in range(columns)) + "".join(f"<th>{dots}</th>" for dots in more[0])
+        lines = [f"<tr><th></th>{heads}</tr>"]
         for c, word in enumerate(corner):
             cells = ["&middot;" if symbol == UNUSED else str(symbol) for symbol in word] + more[0]
             lines.append(f"<tr><th>{c}</th>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
         if more[1]:
-            lines.append(f"<tr><td colspan='{columns + 1}'>&hellip; {self.n_classes - rows} more classes</td></tr>")
+            span = columns + 1 + len(more[0])
+            lines.append(f"<tr><td colspan='{span}'>&hellip; {self.n_classes - rows} more classes</td></tr>")
         return f"<div><p>{escape(repr(self))}</p><table>{''.join(lines)}</table></div>"
+
+
+def _read_arrays(path: Path) -> dict[str, NDArray[Any]] | None:
+    """The arrays of an .npz file; None for a file that is none, or damaged."""
+    with path.open("rb") as file:  # a file that cannot be opened is the caller's error, with its own text
+        try:
+            with np.load(file, allow_pickle=False) as archive:
+                return {key: archive[key] for key in archive.files}
+        except Exception:  # a damaged archive fails in a dozen ways: zip, zlib, header and struct errors
+            return None
 
 
 @dataclass(frozen=True)
@@ -377,109 +408,3 @@ class CodeSummary:
             f"mean |correlation| between columns: {text(self.mean_absolute_correlation)}",
         ]
         return "\n".join(lines)
-
-
-def _integers(values: ArrayLike, what: str) -> NDArray[np.int64]:
-    """`values` as int64, refusing what is not a whole number."""
-    try:
-        given = np.asarray(values)
-    except ValueError as error:
-        raise ValueError(f"{what} must be a rectangular array of integers; {error}.") from error
-    if given.dtype.kind not in "biuf":
-        raise TypeError(f"{what} must hold integers; got an array of {given.dtype}. Number the symbols from 0.")
-    with np.errstate(invalid="ignore"):
-        whole = given.astype(np.int64)
-    if given.dtype.kind == "f" and not np.array_equal(whole, given):
-        wrong = given[whole != given].flat[0]
-        raise ValueError(f"{what} must hold integers; got {wrong}. Symbols are the numbers 0..N-1, or -1 for UNUSED.")
-    return whole
-
-
-def _ascending(major: NDArray[np.int64], minor: NDArray[np.int64]) -> bool:
-    steps = np.diff(major)
-    return bool(((steps > 0) | ((steps == 0) & (np.diff(minor) >= 0))).all())
-
-
-def _column_ranges(
-    symbols: NDArray[np.int64], starts: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Each column's smallest and largest symbol; refuses columns that no class uses."""
-    sizes = np.diff(starts)
-    if (sizes == 0).any():
-        empty = np.flatnonzero(sizes == 0)
-        raise ValueError(
-            f"every column must be used by at least two classes; no class uses column {empty[0]} "
-            f"({plural(int(empty.size), 'such column')}). Remove it."
-        )
-    return np.minimum.reduceat(symbols, starts[:-1]), np.maximum.reduceat(symbols, starts[:-1])
-
-
-def _alphabet(alphabet: ArrayLike | None, high: NDArray[np.int64], n_columns: int) -> NDArray[np.int16]:
-    """The number of symbols of each column."""
-    if alphabet is None:
-        sizes = high + 1
-    else:
-        sizes = _integers(alphabet, "alphabet")
-        if sizes.shape not in ((), (n_columns,)):
-            raise ValueError(
-                f"alphabet must be one number or one for each of the {n_columns} columns; got shape {sizes.shape}."
-            )
-        sizes = np.broadcast_to(sizes, (n_columns,))
-    if sizes.size and (sizes.max() > MAX_SYMBOLS or (alphabet is not None and sizes.min() < 2)):
-        raise ValueError(
-            f"a column must have 2 to {MAX_SYMBOLS} symbols; got {sizes.min()} to {sizes.max()}. "
-            "Number the symbols of a column from 0 without gaps."
-        )
-    return sizes.astype(np.int16)
-
-
-def _check_symbols(
-    classes: NDArray[np.int64],
-    columns: NDArray[np.int64],
-    symbols: NDArray[np.int64],
-    low: NDArray[np.int64],
-    high: NDArray[np.int64],
-    alphabet: NDArray[np.int16],
-) -> None:
-    """Refuses symbols out of range, entries given twice and constant columns."""
-    wrong = (symbols < 0) | (symbols >= alphabet[columns])
-    if wrong.any():
-        e = int(np.flatnonzero(wrong)[0])
-        raise ValueError(
-            f"symbols of column {columns[e]} must lie in 0..{alphabet[columns[e]] - 1}, or be -1 (UNUSED); class "
-            f"{classes[e]} has {symbols[e]}. Give a larger alphabet, or number the symbols from 0."
-        )
-    twice = (np.diff(columns) == 0) & (np.diff(classes) == 0)
-    if twice.any():
-        e = int(np.flatnonzero(twice)[0])
-        raise ValueError(f"an entry may be given once; class {classes[e]} has two symbols in column {columns[e]}.")
-    if (low == high).any():
-        s = int(np.flatnonzero(low == high)[0])
-        signs = (
-            " For a matrix of -1 and +1 use CodeMatrix.from_signs." if (low == high).all() and high.max() == 1 else ""
-        )
-        raise ValueError(
-            f"every column must give at least two classes different symbols; all classes that use column {s} have "
-            f"symbol {low[s]}. Remove the column.{signs}"
-        )
-
-
-def _check_codewords(
-    classes: NDArray[np.int64], columns: NDArray[np.int64], symbols: NDArray[np.int64], n_classes: int
-) -> None:
-    """Refuses two classes with the same codeword."""
-    keys = (columns << 16 | symbols).astype(np.uint64)
-    marks = np.zeros(n_classes, np.uint64)
-    with np.errstate(over="ignore"):
-        keys = (keys + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-        keys = (keys ^ (keys >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-        np.add.at(marks, classes, keys ^ (keys >> np.uint64(32)))  # a sum of hashes: equal words have equal marks
-    order = np.argsort(marks, kind="stable")
-    same = np.flatnonzero(marks[order][1:] == marks[order][:-1])
-    for a, b in zip(order[same], order[same + 1], strict=True):
-        words = [(columns[classes == c], symbols[classes == c]) for c in (a, b)]
-        if all(np.array_equal(x, y) for x, y in zip(*words, strict=True)):
-            raise ValueError(
-                f"every class must have a codeword of its own; classes {min(a, b)} and {max(a, b)} have the same. "
-                "Change one of the rows, or add a column that tells the two classes apart."
-            )

@@ -210,6 +210,8 @@ def singleton_bound(n_classes: int, n_symbols: int, n_columns: int) -> int:
 
 def smallest_length(n_classes: int, n_symbols: int) -> int:
     """The fewest columns that give K classes different words: ceil(log_N K), in integers."""
+    if n_symbols < 2:
+        raise ValueError(f"words need at least 2 symbols; got {n_symbols}.")
     length, words = 1, n_symbols
     while words < n_classes:
         length, words = length + 1, words * n_symbols
@@ -221,6 +223,8 @@ def count_columns(n_classes: int, n_symbols: int, most: int = 1 << 62) -> int:
 
     That is the number of ways to cut K classes into 2 to N groups: a sum of Stirling numbers of the second kind.
     """
+    if n_symbols >= 2 and n_classes - 1 > most.bit_length():  # two groups alone: 2^(K-1) - 1 ways
+        return most
     groups = [1] + [0] * min(n_symbols, n_classes)
     for _ in range(n_classes):
         groups = [0] + [min(j * groups[j] + groups[j - 1], most) for j in range(1, len(groups))]

@@ -86,6 +86,8 @@ def build(
     K = None if n_classes is None else integer(n_classes, "n_classes", 2)
     N = _size(n_symbols, "n_symbols", 2)
     L = _size(n_columns, "n_columns", 1)
+    if max_symbols is not None:
+        integer(max_symbols, "max_symbols", 2)
     design = as_design(code)
     if isinstance(design, CodeMatrix):
         return _check_given(design, K, N, L)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sklearn.base import BaseEstimator
 
-from ..matrix import CodeMatrix
+from ..matrix import MAX_SYMBOLS, CodeMatrix
 from ..measures import count_columns, smallest_length
 
 DEFAULT_COLUMNS = 100
@@ -61,13 +61,8 @@ def auto_symbols(n_classes: int, n_columns: int | None = None, max_symbols: int 
 
     The best N grows with K when L is fixed: 3 to 10 for some dozen classes, some hundred for a thousand.
     """
-    N = max(3, -(-n_classes // 4))
-    if max_symbols is not None:
-        N = min(N, max_symbols)
-    N = min(N, n_classes)
-    while n_columns is not None and N < n_classes and smallest_length(n_classes, N) > n_columns:
-        N += 1
-    return N
+    wanted = max(3, -(-n_classes // 4), 2 if n_columns is None else fewest_symbols(n_classes, n_columns))
+    return min(wanted, n_classes, MAX_SYMBOLS, MAX_SYMBOLS if max_symbols is None else max_symbols)
 
 
 def auto_columns(n_classes: int, n_symbols: int, wanted: int = DEFAULT_COLUMNS) -> int:
@@ -75,8 +70,11 @@ def auto_columns(n_classes: int, n_symbols: int, wanted: int = DEFAULT_COLUMNS) 
     return max(min(wanted, count_columns(n_classes, n_symbols, most=wanted)), smallest_length(n_classes, n_symbols))
 
 
-def check_size(n_classes: int, n_symbols: int, n_columns: int, most: int | None) -> None:
-    """Refuses sizes for which no valid code exists; `most` is the number of columns that differ, None for no limit."""
+def check_size(n_classes: int, n_symbols: int, n_columns: int, most: int | None, most_symbols: int) -> None:
+    """Refuses sizes for which no valid code exists.
+
+    `most` is the number of columns that differ, None for no limit; `most_symbols` is what may be advised.
+    """
     if n_symbols > n_classes:
         raise ValueError(
             f"n_symbols must be at most the number of classes, {n_classes}; got {n_symbols}. "
@@ -86,8 +84,12 @@ def check_size(n_classes: int, n_symbols: int, n_columns: int, most: int | None)
     if n_columns < needed:
         raise ValueError(
             f"n_columns must be at least {needed} to give {n_classes} classes different codewords of {n_symbols} "
-            f"symbols; got {n_columns}. Raise n_columns to {needed}, or n_symbols to "
-            f"{auto_symbols_for(n_classes, n_columns)}."
+            f"symbols; got {n_columns}. Raise n_columns to {needed}"
+            + (
+                f", or n_symbols to {enough}."
+                if (enough := fewest_symbols(n_classes, n_columns)) <= most_symbols
+                else "."
+            )
         )
     if most is not None and n_columns > most:
         raise ValueError(
@@ -97,7 +99,7 @@ def check_size(n_classes: int, n_symbols: int, n_columns: int, most: int | None)
         )
 
 
-def auto_symbols_for(n_classes: int, n_columns: int) -> int:
+def fewest_symbols(n_classes: int, n_columns: int) -> int:
     """The fewest symbols with which L columns give K classes different words: the L-th root of K, rounded up."""
     N: int = max(2, math.floor(n_classes ** (1 / n_columns)))
     while smallest_length(n_classes, N) > n_columns:

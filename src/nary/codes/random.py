@@ -7,10 +7,11 @@ from numpy.typing import NDArray
 
 from .. import _kernels
 from .._check import integer, unknown_name
-from ..matrix import CodeMatrix
+from ..matrix import MAX_SYMBOLS, CodeMatrix
 from ..measures import DISTANCES, count_columns
 from ._base import Design, Request, auto_columns, auto_symbols, check_size
 
+MAX_CANDIDATES = (1 << 31) - 1
 _TRIES = 1000  # matrices of distinct words drawn where the plain search found none
 
 
@@ -49,7 +50,8 @@ class Random(Design):
         K = request.n_classes
         N = request.n_symbols or auto_symbols(K, request.n_columns, request.max_symbols)
         L = request.n_columns or auto_columns(K, N)
-        return search(request, N, L, self.n_candidates, self.distance, self.allow_repeats)
+        most = min(K, MAX_SYMBOLS, MAX_SYMBOLS if request.max_symbols is None else request.max_symbols)
+        return search(request, N, L, self.n_candidates, self.distance, self.allow_repeats, most_symbols=most)
 
 
 class Dense(Design):
@@ -75,16 +77,18 @@ class Dense(Design):
                 f"the design Dense is binary; got n_symbols={request.n_symbols}. Use 'random' for more symbols."
             )
         L = request.n_columns or auto_columns(K, 2, wanted=int(np.ceil(10 * np.log2(K))))
-        return search(request, 2, L, self.n_candidates, "hamming", False)
+        return search(request, 2, L, self.n_candidates, "hamming", False, most_symbols=2)
 
 
-def search(request: Request, N: int, L: int, n_candidates: int, distance: str, allow_repeats: bool) -> CodeMatrix:
+def search(
+    request: Request, N: int, L: int, n_candidates: int, distance: str, allow_repeats: bool, most_symbols: int
+) -> CodeMatrix:
     """The first of the candidates with the largest minimum distance."""
     K = request.n_classes
-    integer(n_candidates, "n_candidates", 1)
+    integer(n_candidates, "n_candidates", 1, MAX_CANDIDATES)
     if distance not in DISTANCES:
         raise unknown_name("distance", distance, DISTANCES)
-    check_size(K, N, L, None if allow_repeats else count_columns(K, N))
+    check_size(K, N, L, None if allow_repeats else count_columns(K, N), most_symbols)
     absolute, distinct = distance == "absolute", not allow_repeats
     found = _kernels.search_random(request.seed, n_candidates, K, L, N, absolute, distinct, request.n_threads)
     if found is None or found[1] == 0:

@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from .._check import integer
 from ..matrix import CodeMatrix
+from ..measures import smallest_length
 from ._base import Design, Request
+from .random import MAX_CANDIDATES
 
 _FEW_COLUMNS = 4096  # so many are listed, for drawing them one by one would take long to find the last
 _TRIES = 1_000_000  # draws of one column
@@ -35,7 +37,7 @@ class Sparse(Design):
 
     def make(self, request: Request) -> CodeMatrix:
         K = request.n_classes
-        integer(self.n_candidates, "n_candidates", 1)
+        integer(self.n_candidates, "n_candidates", 1, MAX_CANDIDATES)
         if request.n_symbols not in (None, 2):
             raise ValueError(f"the design Sparse has two symbols and UNUSED; got n_symbols={request.n_symbols}.")
         most = _count_columns(K)
@@ -44,6 +46,12 @@ class Sparse(Design):
             raise ValueError(
                 f"n_columns must be at most {most}: {K} classes have no more ternary columns that differ; got {L}. "
                 "Lower n_columns."
+            )
+        needed = smallest_length(K, 2)
+        if L < needed:
+            raise ValueError(
+                f"n_columns must be at least {needed}: {L} binary columns oppose at most {2**L} classes to each other; "
+                f"got {L} for {K} classes. Raise n_columns to {needed} or, to have a code soon, to 15 log2 K."
             )
         best, best_distance = None, -np.inf
         known = _all_columns(K) if most <= _FEW_COLUMNS else None
@@ -70,7 +78,7 @@ def _all_columns(K: int) -> NDArray[np.float32]:
     """Every column of K signs that has both, one of each pair of opposites: (columns, K)."""
     signs = np.array(list(itertools.product((0, 1, -1), repeat=K)), np.float32)
     first = signs[np.arange(len(signs)), np.argmax(signs != 0, axis=1)]
-    return signs[(first > 0) & (signs.min(axis=1) < 0)]
+    return np.asarray(signs[(first > 0) & (signs.min(axis=1) < 0)])
 
 
 def _choose(rng: np.random.Generator, columns: NDArray[np.float32], L: int) -> NDArray[np.float32]:

@@ -42,12 +42,49 @@ struct CodeKernels {
   void (*hamming)(const S* word, const S* others, std::int64_t n, std::int64_t stride, std::int32_t* out);
 };
 
+constexpr std::int64_t kLanes = 64;  // features on the vector axis of a tree's counts
+
+// The rows of a tree's node, sorted by symbol, and 64 of their features.
+struct NodeBlock {
+  const std::uint8_t* cells;  // the block's first feature in row 0
+  std::int64_t stride;
+  const std::uint32_t* rows;
+  const float* weights;       // of rows[0..]; null: all are 1
+  const std::uint32_t* ends;  // where each symbol's rows end in `rows`
+  std::int64_t n_groups;
+  std::uint8_t shift;         // added to every cell before it is compared with a (shifted) threshold
+};
+
+// For every threshold and feature, with l_k of symbol k's c_k rows at or below the threshold: left = sum of l_k,
+// left_squares = sum of l_k^2, right_squares = sum of (c_k - l_k)^2. All arrays are (thresholds, 64).
+template <class Sum>
+struct CountKernels {
+  void (*sum)(const NodeBlock& node, const std::uint8_t* thresholds, std::int64_t n_thresholds, Sum* left,
+              Sum* left_squares, Sum* right_squares);
+  // out[f] = left_squares / left + right_squares / right for one threshold, -1 where a side has less than `min_leaf` of the
+  // n rows; returns whether one of them is at least `floor`.
+  bool (*score)(const Sum* left, const Sum* left_squares, const Sum* right_squares, std::int64_t n,
+                std::int64_t min_leaf, float floor, float* out);
+};
+
+struct TreeKernels {
+  CountKernels<std::uint16_t> counts_u16;  // for at most 255 rows
+  CountKernels<std::uint32_t> counts_u32;  // for at most 65,535
+  // For any number of rows, weights and criterion: left_rows counts them, left adds their weights, and with f(w) = w^2, or
+  // w log2 w where `entropy`, left_values and right_values sum f over the symbols.
+  void (*sum_any)(const NodeBlock& node, const std::uint8_t* thresholds, std::int64_t n_thresholds, bool entropy,
+                  std::uint32_t* left_rows, double* left, double* left_values, double* right_values);
+  // The least and the largest cell of each feature, missing values aside (255 and 0 where there are no others).
+  void (*ranges)(const NodeBlock& node, std::int64_t n_rows, std::uint8_t* low, std::uint8_t* high);
+};
+
 struct Kernels {
   const char* level;
   FoldKernels<float> fold_f32;
   FoldKernels<std::uint16_t> fold_u16;
   CodeKernels<std::uint8_t> code_u8;
   CodeKernels<std::uint16_t> code_u16;
+  TreeKernels trees;
 };
 
 // The tables that this machine can run, slowest first; `active` is the one in use.

@@ -1,5 +1,6 @@
 // One CPU level's kernels: compiled once for each level with that level's instructions (see CMakeLists.txt).
 #include "code.inc.h"
+#include "counts.inc.h"
 #include "fold.inc.h"
 #include "kernels.h"
 
@@ -20,6 +21,10 @@ const Kernels NARY_JOIN(kernels_, NARY_LEVEL) = {
     {lay_symbols<std::uint16_t>, combine<std::uint16_t>, fold<std::uint16_t, 64>, finish<std::uint16_t>, nearest<std::uint16_t>},
     {draw_row<std::uint8_t>, absolute<std::uint8_t>, hamming<std::uint8_t>},
     {draw_row<std::uint16_t>, absolute<std::uint16_t>, hamming<std::uint16_t>},
+    {{sum_squares<std::uint16_t>, score_squares<std::uint16_t>},
+     {sum_squares<std::uint32_t>, score_squares<std::uint32_t>},
+     sum_any,
+     ranges},
 };
 
 }  // namespace nary

@@ -1,24 +1,17 @@
 // The Python module nary._native. src/nary/_kernels.py is its only caller and checks every argument first.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "drivers.h"
 #include "kernels.h"
-
-namespace nb = nanobind;
-using nb::literals::operator""_a;
+#include "module.h"
 
 namespace {
 
-template <class T, int kAxes>
-using In = nb::ndarray<const T, nb::numpy, nb::ndim<kAxes>, nb::c_contig, nb::device::cpu>;
-template <class T, int kAxes>
-using Out = nb::ndarray<T, nb::numpy, nb::ndim<kAxes>, nb::c_contig, nb::device::cpu>;
-
-std::int64_t size(std::size_t n) { return static_cast<std::int64_t>(n); }
+using nary::python::In;
+using nary::python::Out;
+using nary::python::size;
 
 nary::FoldBlocks blocks_of(const In<std::uint16_t, 1>& cells, const In<std::int64_t, 1>& starts,
                            std::int64_t n_classes, std::int64_t n_columns, std::int64_t block_columns,
@@ -114,4 +107,5 @@ NB_MODULE(_native, m) {
   define_fold<std::uint16_t>(m);
   define_code<std::uint8_t>(m);
   define_code<std::uint16_t>(m);
+  define_trees(m);
 }

@@ -63,6 +63,7 @@ def test_the_same_seed_gives_the_same_bits_for_every_number_of_jobs(decoder: str
     for n_jobs in (2, 3, -1):
         clf = fitted(decoder=decoder, n_jobs=n_jobs)
         np.testing.assert_array_equal(clf.predict_proba(X_TEST), expected)
+    expected = fitted(DecisionTreeClassifier(), decoder=decoder).predict_proba(X_TEST)
     other = fitted(learners.PerColumn(DecisionTreeClassifier(), n_jobs=2, backend="processes"), decoder=decoder)
     np.testing.assert_array_equal(other.predict_proba(X_TEST), expected)
 
@@ -340,11 +341,13 @@ def test_progress_is_told_when_asked_for(capsys: pytest.CaptureFixture[str]) -> 
     fitted()
     assert capsys.readouterr() == ("", "")
     fitted(verbose=10)
+    assert "[Trees] 12 of 12 columns" in capsys.readouterr().out
+    fitted(DecisionTreeClassifier(), verbose=10)
     assert "Done" in "".join(capsys.readouterr())
 
 
 def test_no_block_of_outputs_is_larger_than_planned(monkeypatch: pytest.MonkeyPatch) -> None:
-    clf, asked = fitted(), []
+    clf, asked = fitted(DecisionTreeClassifier()), []
     ask = clf.learner_.outputs
 
     def spy(rows: Any, what: Any, first: int, last: int, **options: Any) -> Any:

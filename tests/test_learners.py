@@ -21,7 +21,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from nary import CodeMatrix, codes
 from nary.columns import Columns
-from nary.learners import PerColumn, as_learner
+from nary.learners import PerColumn, Trees, as_learner
 from nary.learners.per_column import _Constant, releases_gil
 
 DIGITS = tuple(part[:300] for part in load_digits(return_X_y=True))
@@ -217,7 +217,7 @@ def test_missing_values_are_the_estimators_affair() -> None:
 
 
 def test_what_becomes_a_learner() -> None:
-    assert isinstance(as_learner(None).estimator, DecisionTreeClassifier)
+    assert isinstance(as_learner(None), Trees)
     learner = PerColumn(GaussianNB(), n_jobs=2)
     assert as_learner(learner) is learner
     assert clone(learner).get_params()["estimator__var_smoothing"] == 1e-9

@@ -40,3 +40,82 @@ def search_random(
     n_threads: int,
     best: NDArray[Any],
 ) -> tuple[int, int]: ...
+def bin_rows(
+    values: NDArray[Any],
+    edges: NDArray[Any],
+    edge_starts: NDArray[Any],
+    shape: tuple[int, int, int],
+    n_threads: int,
+    cells: NDArray[Any],
+) -> None: ...
+def bin_entries(
+    values: NDArray[Any],
+    features: NDArray[Any],
+    edges: NDArray[Any],
+    edge_starts: NDArray[Any],
+    n_threads: int,
+    bins: NDArray[Any],
+) -> None: ...
+
+class TreeOptions:
+    def __init__(self, **options: Any) -> None: ...
+
+def grow_dense(
+    cells: NDArray[Any],
+    shape: tuple[int, int, int],
+    centres: NDArray[Any],
+    centre_starts: NDArray[Any],
+    any_missing: bool,
+    class_starts: NDArray[Any],
+    starts: NDArray[Any],
+    classes: NDArray[Any],
+    symbols: NDArray[Any],
+    first: int,
+    n_symbols: int,
+    weights: NDArray[Any] | None,
+    balance_symbols: bool,
+    options: TreeOptions,
+    n_threads: int,
+) -> tuple[Any, ...]: ...
+def grow_sparse(
+    parts: tuple[NDArray[Any], ...],
+    centres: NDArray[Any],
+    centre_starts: NDArray[Any],
+    any_missing: bool,
+    class_starts: NDArray[Any],
+    starts: NDArray[Any],
+    classes: NDArray[Any],
+    symbols: NDArray[Any],
+    first: int,
+    n_symbols: int,
+    weights: NDArray[Any] | None,
+    balance_symbols: bool,
+    options: TreeOptions,
+    n_threads: int,
+) -> tuple[Any, ...]: ...
+def mark_dense(
+    cells: NDArray[Any],
+    shape: tuple[int, int, int],
+    zero_bins: NDArray[Any],
+    n_threads: int,
+    marks: NDArray[Any],
+) -> None: ...
+def mark_sparse(parts: tuple[NDArray[Any], ...], n_threads: int, marks: NDArray[Any]) -> None: ...
+def walk_dense(
+    cells: NDArray[Any],
+    shape: tuple[int, int, int],
+    n_features: int,
+    splits: NDArray[Any],
+    starts: NDArray[Any],
+    roots: NDArray[Any],
+    n_threads: int,
+    out: NDArray[Any],
+) -> None: ...
+def walk_sparse(
+    parts: tuple[NDArray[Any], ...],
+    splits: NDArray[Any],
+    starts: NDArray[Any],
+    roots: NDArray[Any],
+    n_threads: int,
+    out: NDArray[Any],
+) -> None: ...

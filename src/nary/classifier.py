@@ -121,7 +121,7 @@ class NaryClassifier(ClassifierMixin, BaseEstimator):
         used = slice(None) if weights is None or weights.all() else np.flatnonzero(weights)
         self.learner_ = clone(learner).fit(
             X if isinstance(used, slice) else X[used],
-            Columns(self.code_, labels.astype(np.int32)[used]),
+            Columns(self.code_, labels.astype(np.int32)[used], self.classes_),
             sample_weight=None if weights is None else weights[used],
             seed=int(random.randint(np.iinfo(np.int32).max)),
             n_jobs=self.n_jobs,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,12 @@ class Problem(NamedTuple):
 
 
 class Columns:
-    """The column problems of `code` for rows whose classes are `y` (0..K-1)."""
+    """The column problems of `code` for rows whose classes are `y` (0..K-1); `classes` are their labels, if known."""
 
-    def __init__(self, code: CodeMatrix, y: NDArray[np.int32]) -> None:
+    def __init__(self, code: CodeMatrix, y: NDArray[np.int32], classes: NDArray[Any] | None = None) -> None:
         self.code = code
         self.y = y
+        self.classes = classes
 
     @property
     def n_rows(self) -> int:

@@ -249,6 +249,17 @@ class CodeMatrix:
         columns = np.repeat(np.arange(self.n_columns), np.diff(self._starts))
         return self._classes, columns, self._used_symbols
 
+    def block_entries(self, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int16]]:
+        """The used entries of columns first..last-1: where each column's begin and end, their classes and symbols."""
+        if self._dense is None:
+            starts = self._starts[first : last + 1]
+            part = slice(starts[0], starts[-1])
+            return starts - starts[0], self._classes[part], self._used_symbols[part]
+        block = self.block(first, last)
+        columns, classes = np.nonzero(block.T != UNUSED)
+        starts = np.searchsorted(columns, np.arange(last - first + 1)).astype(np.int64)
+        return starts, classes.astype(np.int32), block[classes, columns]
+
     def to_sparse(self) -> sp.csc_array:
         """The code as a SciPy matrix in the paper's notation: symbols 1..N, and 0 (nothing stored) for UNUSED."""
         classes, columns, symbols = self.entries()

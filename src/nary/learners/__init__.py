@@ -1,22 +1,22 @@
-"""Column learners: one contract, and PerColumn, which puts any scikit-learn classifier behind it."""
+"""Column learners: one contract; native trees, and PerColumn, which puts any scikit-learn classifier behind it."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from sklearn.base import is_classifier
-from sklearn.tree import DecisionTreeClassifier
 
 from ._base import Learner, Output
 from .per_column import PerColumn
+from .trees import Trees
 
-__all__ = ["Learner", "Output", "PerColumn", "as_learner"]
+__all__ = ["Learner", "Output", "PerColumn", "Trees", "as_learner"]
 
 
 def as_learner(estimator: Any) -> Learner:
     """The learner that `estimator` stands for: itself, a classifier per column, or the default for None."""
     if estimator is None:
-        return PerColumn(DecisionTreeClassifier())
+        return Trees()
     if isinstance(estimator, Learner):
         return estimator
     expected = "a scikit-learn classifier, a learner from nary.learners, or None"

@@ -281,9 +281,12 @@ class Grower {
     std::uint32_t left = open.begin, right = 0;
     int low = -1, high = 256;  // the largest bin on the left and the least on the right, missing values aside
     bool any_missing = false;
+    double left_weight = 0, weight = 0;
     for (std::uint32_t i = open.begin; i < open.end; ++i) {
       const std::uint8_t bin = cell(here_.rows[i], found.feature);
       const bool is_left = goes_left(bin, found.bin, found.missing_left);
+      const double its = with_weights ? here_.weights[i] : 1.0f;
+      weight += its, left_weight += is_left ? its : 0.0;
       if (bin == kMissing) {
         any_missing = true;
       } else if (is_left) {
@@ -298,7 +301,7 @@ class Grower {
       }
     }
     for (std::uint32_t k = 0; k < right; ++k) here_.move(left + k, there_, k, with_weights);
-    const bool missing_left = any_missing ? found.missing_left : left - open.begin > open.end - left;
+    const bool missing_left = any_missing ? found.missing_left : left_weight > weight - left_weight;
     const auto node = static_cast<std::size_t>(open.node);
     grown_[node].test = Split::pack(found.feature, missing_left, last_bin_left(found, low, high));
     grown_[node].gain = open.gain;

@@ -80,7 +80,7 @@ inline std::uint64_t tie_key(const Search& search, std::int64_t n_features, std:
 
 inline double split_score(double left, double left_values, double right, double right_values, bool entropy) {
   if (!entropy) return (left_values * right + right_values * left) / (left * right);
-  return left_values - left * __builtin_log2(left) + right_values - right * __builtin_log2(right);
+  return (left_values - left * __builtin_log2(left)) + (right_values - right * __builtin_log2(right));
 }
 
 // The positions of the rows whose cells are a node's thresholds: all of them, or some drawn with their weights as chances.

@@ -228,8 +228,8 @@ class NaryClassifier(ClassifierMixin, BaseEstimator):
         return validate_data(self, X, reset=False, **self._form(self.learner_))
 
     def _form(self, learner: Learner) -> dict[str, Any]:
-        """What X must look like for `learner`; the default learner takes no missing values yet."""
-        missing = self.estimator is not None and learner.accepts_missing
+        """What X must look like for `learner`."""
+        missing = learner.accepts_missing
         return {
             "accept_sparse": "csr" if learner.accepts_sparse else False,
             "dtype": [np.float64, np.float32],
@@ -269,7 +269,7 @@ class NaryClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         learner = as_learner(self.estimator)
         tags.input_tags.sparse = learner.accepts_sparse
-        tags.input_tags.allow_nan = self.estimator is not None and learner.accepts_missing
+        tags.input_tags.allow_nan = learner.accepts_missing
         return tags
 
 

@@ -278,9 +278,9 @@ def test_correlation_of_more_columns_than_fit_names_the_limit_and_a_way_out():
     code = codes.build("ovo", n_classes=102)
     with pytest.raises(ValueError, match=r"5151 columns would hold 5151 x 5151 numbers \(0\.2 GB\).*at most 5000"):
         code.column_correlation()
-    with pytest.raises(ValueError, match=re.escape("CodeMatrix(code.block(0, 5000))")):
+    with pytest.raises(ValueError, match=re.escape("CodeMatrix(code.block(0, 5000), alphabet=N)")):
         measures.mean_absolute_correlation(code)
-    assert CodeMatrix(code.block(0, 5000)).shape == (102, 5000)
+    assert CodeMatrix(code.block(0, 5000), alphabet=2).shape == (102, 5000)
 
 
 # The paper's lemmas
@@ -471,3 +471,17 @@ def test_error_bound_formula_and_its_refusal_of_equal_codewords():
     assert measures.error_bound(rho=5, mean_loss=0.1, n_columns=20) == pytest.approx(0.8)
     with pytest.raises(ValueError, match="minimum distance above 0; got 0: two classes share a codeword"):
         measures.error_bound(0, 0.1, 20)
+
+
+def test_distances_of_huge_alphabets_are_added_up_beyond_32_bits():
+    L = 70_000  # L x 32766 is more than 2^31
+    symbols = np.zeros((3, L), np.int16)
+    symbols[1], symbols[2, ::2] = 32766, 32766
+    code = CodeMatrix(symbols)
+    assert code.distances("absolute").tolist() == [
+        [0, 32766 * L, 32766 * L / 2],
+        [32766 * L, 0, 32766 * L / 2],
+        [32766 * L / 2, 32766 * L / 2, 0],
+    ]
+    assert code.min_distance("absolute") == 32766 * L / 2
+    assert code.min_distance("hamming") == L / 2

@@ -41,7 +41,7 @@ def use_level(name: str) -> None:
         )
 
 
-if "NARY_LEVEL" in os.environ:
+if os.environ.get("NARY_LEVEL"):  # an empty one counts as unset
     try:
         use_level(os.environ["NARY_LEVEL"])
     except ValueError as refused:
@@ -187,6 +187,8 @@ def distances(
     _array(words, "words", dtype, 2)
     _expect(words.shape[1] % TILE == 0, f"rows padded to a multiple of {TILE}", f"{words.shape[1]}")
     _expect(0 <= first <= last <= words.shape[0], f"rows within 0:{words.shape[0]}", f"{first}:{last}")
+    largest = words.shape[1] * (int(words.max(initial=0)) if absolute else 1)
+    _expect(largest < 1 << 31, "columns x largest symbol below 2^31", f"{words.shape[1]} columns, {largest} in all")
     out = np.empty((last - first, words.shape[0]), np.int32)
     _native.distances(words, first, absolute, _threads(n_threads), out)
     return out

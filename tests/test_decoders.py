@@ -180,7 +180,7 @@ def test_what_does_not_become_a_decoder(given: Any, error: type[Exception], mess
 
 
 def explanation(K: int = 4) -> Explanation:
-    code = CodeMatrix([[0, 0, 1, 0], [0, 1, 1, 1], [1, -1, 0, 0], [1, 1, 1, -1]])
+    code = CodeMatrix([[0, 0, 1, 0], [0, 1, 1, 1], [1, -1, 0, 0], [1, 1, 1, -1]], alphabet=2)
     labels = np.array(["a<b", "b", "c", "d"])
     return Explanation.of(code, labels, np.array([1.0, 0.5, 3.0, 1.0], np.float32), np.array([0, 1, 0, 1], np.int16))
 

@@ -169,6 +169,7 @@ BAD_MATRICES = {
     "None": (None, TypeError, "a code matrix must hold integers; got an array of object"),
     "complex": ([[0j, 1], [1, 0]], TypeError, "must hold integers; got an array of complex128"),
     "dates": (np.array([["2020-01-01"], ["2021-01-01"]], "M8[D]"), TypeError, r"got an array of datetime64\[D\]"),
+    "signs and 0": ([[1, -1], [-1, 0]], ValueError, "column 0 have symbol 1.* symbols use CodeMatrix.from_signs"),
     "all unused": ([[-1, -1], [-1, -1]], ValueError, r"no class uses column 0 \(2 such columns\)\. Remove it"),
     "SciPy": (sp.csr_array(np.eye(3, dtype=int)), TypeError, r"a sparse csr_array.*toarray.*CodeMatrix.from_entries"),
     "2^70": ([[2**70, 1], [0, 2]], ValueError, "must hold symbols from 0 to 32766; got 1180591620717411303424. Number"),

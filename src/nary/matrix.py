@@ -75,7 +75,12 @@ class CodeMatrix:
                 "every column must give at least two classes different symbols; got only -1 (UNUSED) and 1. "
                 "For a matrix of -1 and +1 use CodeMatrix.from_signs."
             )
-        self._set_dense(dense, alphabet)
+        try:
+            self._set_dense(dense, alphabet)
+        except ValueError as error:
+            if like_signs:
+                raise ValueError(f"{error} Where -1 and +1 are the symbols use CodeMatrix.from_signs.") from error
+            raise
         if like_signs and alphabet is None:
             warnings.warn(_LIKE_SIGNS, UserWarning, stacklevel=2)
 

@@ -442,7 +442,8 @@ def test_distance_decoding_never_errs_more_than_the_theorem_allows(drawn, distan
     code = CodeMatrix.from_one_based(rows, alphabet)
     costs = np.array([[definition(said, word) for word in rows] for _, said in samples], np.float32)
     labels = np.array([label for label, _ in samples])
-    found = ErrorBound.of(code, distance, costs, labels, costs.argmin(axis=1))
+    nearest = costs.argmin(axis=1)
+    found = ErrorBound.of(code, distance, costs[np.arange(labels.size), labels], labels, nearest, nearest)
     # B-bar by its own definition: the mean over the columns of the mean loss of a column.
     by_column = [
         sum(definition([said[s]], [rows[label][s]]) for label, said in samples) / len(samples)
@@ -458,7 +459,8 @@ def test_distance_decoding_never_errs_more_than_the_theorem_allows(drawn, distan
 def test_error_bound_tells_the_observed_error_from_that_of_distance_decoding():
     code = CodeMatrix([[0, 0, 0, 0], [1, 1, 1, 1]])
     costs = np.array([[0, 4], [1, 3], [3, 1], [4, 0]], np.float32)
-    found = ErrorBound.of(code, "hamming", costs, np.array([0, 0, 0, 1]), np.array([1, 1, 0, 1]))
+    labels, observed = np.array([0, 0, 0, 1]), np.array([1, 1, 0, 1])
+    found = ErrorBound.of(code, "hamming", costs[np.arange(4), labels], labels, costs.argmin(axis=1), observed)
     assert (found.rho, found.n_columns, found.mean_loss) == (4, 4, 1 / 4)
     assert (found.observed_error, found.decoding_error, found.bound) == (0.5, 0.25, 0.5)
     assert str(found) == (

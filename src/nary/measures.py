@@ -253,17 +253,17 @@ class ErrorBound:
         cls,
         code: Code,
         distance: Distance,
-        costs: NDArray[np.float32],
+        apart: NDArray[np.floating[Any]],
         labels: NDArray[np.integer[Any]],
+        decoded: NDArray[np.integer[Any]],
         observed: NDArray[np.integer[Any]],
     ) -> ErrorBound:
-        """From distances (rows, K) of what the columns said to the codewords, and the classes predicted.
+        """From each row's distance to the codeword of its class, its class, the nearest one, and the one predicted.
 
         A row's losses over all columns add up to its distance to the codeword of its class, so that L B-bar is the
         mean of that distance.
         """
-        mean_loss = float(costs[np.arange(labels.size), labels].mean(dtype=np.float64)) / code.n_columns
-        decoded = costs.argmin(axis=1)
+        mean_loss = float(apart.mean(dtype=np.float64)) / code.n_columns
         rho = min_distance(code, distance)
         return cls(distance, rho, mean_loss, code.n_columns, _rate(observed != labels), _rate(decoded != labels))
 

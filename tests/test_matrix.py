@@ -534,6 +534,7 @@ def test_zeros_and_ones_given_as_signs_are_not_sent_back_to_from_signs(zero_one)
     assert "use CodeMatrix.from_signs" not in str(raised.value)
 
 
+@pytest.mark.filterwarnings("ignore:a code matrix of -1, 0 and 1")
 @DETERMINISTIC
 @given(loose())
 def test_from_one_based_is_the_papers_notation(rows):

@@ -474,13 +474,13 @@ def test_columns_out_of_the_trees_range() -> None:
 OUT_OF_MEMORY = """
 import resource
 import numpy as np
-from nary import NaryClassifier
+from nary import NaryClassifier, codes
 from nary.learners import Trees
-X, y = np.random.default_rng(0).normal(size=(20000, 8)), np.arange(20000) % 10000
+X, y = np.random.default_rng(0).normal(size=(8000, 8)), np.arange(8000) % 4000
 NaryClassifier(n_symbols=3, n_columns=12).fit(X[:100], y[:100])  # everything is loaded
-clf = NaryClassifier(Trees(leaf_distributions=True), n_symbols=5000, n_columns=12, random_state=0, n_jobs=2)
+clf = NaryClassifier(Trees(leaf_distributions=True), code=codes.Random(1), n_symbols=3000, n_columns=60, n_jobs=2)
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (used + (400 << 20), -1))
+resource.setrlimit(resource.RLIMIT_AS, (used + (300 << 20), -1))
 try:
     clf.fit(X, y)
 except MemoryError:

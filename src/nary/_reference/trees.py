@@ -178,7 +178,8 @@ class Tree:
         return node
 
     def _totals(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
-        return np.bincount(self.symbols[rows], self.weights[rows], minlength=int(self.symbols.max()) + 1)
+        totals = np.bincount(self.symbols[rows], self.weights[rows], minlength=int(self.symbols.max()) + 1)
+        return totals.astype(np.float64)
 
     def _value(self, totals: NDArray[np.float64]) -> float:
         """sum c_k^2 / c, or for entropy sum c_k log c_k - c log c."""
@@ -223,7 +224,7 @@ class Tree:
         bins = self.cells[rows, f].astype(int)
         if last == MISSING:
             return (bins == MISSING) if missing_left else np.ones(len(rows), bool)
-        return (bins <= last) | (missing_left & (bins == MISSING))
+        return np.asarray((bins <= last) | (missing_left & (bins == MISSING)))
 
     def _thresholds(self, rows: NDArray[np.intp], f: int, splitter: str, key: int) -> list[int]:
         bins = self.cells[rows, f]

@@ -66,5 +66,6 @@ class Learner(BaseEstimator, ABC):
         """What columns first..last-1 say of prepared rows.
 
         "symbols": (rows, columns) int16; else (rows, columns, N) float32 with N the largest alphabet of the whole code,
-        -inf where a symbol is beyond the column's alphabet or was never seen by it.
+        -inf where a symbol is beyond the column's alphabet or was never seen by it, and never NaN: a column that says
+        nothing of a row gives all its symbols alike.
         """

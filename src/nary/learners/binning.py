@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -33,21 +32,22 @@ class Bins:
     @classmethod
     def fit(cls, X: Any, max_bins: int = 255, categorical: NDArray[np.intp] | None = None, n_jobs: int = 1) -> Bins:
         """The bins of X, a float array or a CSR matrix."""
-        chosen = set() if categorical is None else set(categorical.tolist())
-        column_of = _stored_columns(X) if sp.issparse(X) else lambda f: (X[:, f], 0)
-
-        def one(features: range) -> list[_Feature]:
-            stored = [(f, *column_of(f)) for f in features]
-            return [_Feature.of(values, n_zeros, max_bins, f in chosen) for f, values, n_zeros in stored]
-
-        step = -(-X.shape[1] // (8 * n_jobs))
-        parts = joblib.Parallel(n_jobs=n_jobs, prefer="threads", require="sharedmem")(
-            joblib.delayed(one)(range(f, min(f + step, X.shape[1]))) for f in range(0, X.shape[1], step)
-        )
-        found = [feature for part in parts for feature in part]
-        categories = {f: feature.categories for f, feature in enumerate(found) if feature.categories is not None}
-        edges, centres = _ragged([feature.edges for feature in found]), _ragged([feature.centres for feature in found])
-        return cls(edges, centres, categories, any(feature.missing for feature in found))
+        seen = _Seen.in_entries(X) if sp.issparse(X) else _Seen.in_columns(X, n_jobs)
+        starts, sizes = seen.values.starts, np.diff(seen.values.starts)
+        kinds = np.zeros(sizes.size, bool)
+        kinds[[] if categorical is None else categorical] = True
+        found = {f: seen.categories(f, max_bins) for f in np.flatnonzero(kinds).tolist()}
+        found |= {f: seen.quantiles(f, max_bins) for f in np.flatnonzero(~kinds & (sizes > max_bins)).tolist()}
+        # All other features have an edge between each value and the next one of the same feature, if there is one.
+        last = np.zeros(seen.values.values.size, bool)
+        last[starts[1:][sizes > 0] - 1] = True
+        low = seen.values.values
+        edges = Ragged(_between(low[:-1], low[1:])[~last[:-1]], _starts(np.maximum(sizes - 1, 0)))
+        edges = _replaced(edges, {f: feature.edges for f, feature in found.items()})
+        nothing = {f: np.zeros(1) for f in np.flatnonzero(sizes == 0).tolist()}  # all values are missing
+        centres = _replaced(seen.values, nothing | {f: feature.centres for f, feature in found.items()})
+        categories = {f: feature.categories for f, feature in found.items() if feature.categories is not None}
+        return cls(edges, centres, categories, seen.any_missing)
 
     @property
     def n_features(self) -> int:
@@ -100,55 +100,90 @@ class Bins:
         return X
 
 
-def _ranks(values: NDArray[Any], known: NDArray[np.float64]) -> NDArray[np.float64]:
-    if not known.size:
-        return np.full(values.shape, np.nan)
-    order = np.argsort(known)
-    places = np.minimum(np.searchsorted(known[order], values), known.size - 1)
-    ranks = order[places].astype(np.float64)
-    return np.where(known[order[places]] == values, ranks, np.nan)
-
-
 class _Feature(NamedTuple):
     """The bins of one feature."""
 
     edges: NDArray[np.float64]
     centres: NDArray[np.float64]
-    categories: NDArray[np.float64] | None
-    missing: bool
+    categories: NDArray[np.float64] | None = None
+
+
+class _Seen(NamedTuple):
+    """The different values of each feature, ascending, and how often each came."""
+
+    values: Ragged
+    counts: NDArray[np.int64]
+    any_missing: bool
 
     @classmethod
-    def of(cls, values: NDArray[Any], n_zeros: int, max_bins: int, categorical: bool) -> _Feature:
-        """From the stored values; `n_zeros` more are 0."""
-        seen = np.sort(values[~np.isnan(values)])
-        missing = seen.size < values.size
-        if n_zeros:
-            seen = np.insert(seen, np.searchsorted(seen, 0), np.zeros(1, seen.dtype))
-        first = np.concatenate([np.ones(min(seen.size, 1), bool), seen[1:] != seen[:-1]])
-        distinct = seen[first].astype(np.float64)
-        if distinct.size == 0:
-            return cls(np.zeros(0), np.zeros(1), np.zeros(0) if categorical else None, missing)
-        if categorical:
-            counts = np.diff(np.append(np.flatnonzero(first), seen.size)) + (distinct == 0) * max(0, n_zeros - 1)
-            ranks = np.arange(min(distinct.size, max_bins), dtype=np.float64)
-            return cls(ranks[:-1] + 0.5, ranks, distinct[np.argsort(-counts, kind="stable")], missing)
-        if distinct.size <= max_bins:
-            return cls(_between(distinct[:-1], distinct[1:]), distinct, None, missing)
-        return cls(*_quantiles(seen, n_zeros, max_bins), None, missing)
+    def in_columns(cls, X: NDArray[Any], n_jobs: int) -> _Seen:
+        """What the columns of an array hold."""
+
+        def sorted_columns(first: int, last: int) -> list[tuple[NDArray[np.float64], NDArray[np.int64]]]:
+            columns = [np.sort(X[:, f]) for f in range(first, last)]
+            return [_runs(column[: np.searchsorted(column, np.nan)]) for column in columns]  # NaN is sorted last
+
+        step = -(-X.shape[1] // (8 * n_jobs))
+        parts = joblib.Parallel(n_jobs=n_jobs, prefer="threads", require="sharedmem")(
+            joblib.delayed(sorted_columns)(f, min(f + step, X.shape[1])) for f in range(0, X.shape[1], step)
+        )
+        found = [column for part in parts for column in part]
+        counts = np.concatenate([counts for _, counts in found])
+        starts = _starts(np.array([values.size for values, _ in found]))
+        return cls(Ragged(np.concatenate([values for values, _ in found]), starts), counts, bool(counts.sum() < X.size))
+
+    @classmethod
+    def in_entries(cls, X: Any) -> _Seen:
+        """What the columns of a CSR matrix hold, zeros that are not stored among it."""
+        X = _canonical(X)
+        stored = ~np.isnan(X.data)
+        features, values = X.indices[stored], X.data[stored].astype(np.float64)
+        zeros = X.shape[0] - np.bincount(X.indices, minlength=X.shape[1])
+        with_zeros = np.flatnonzero(zeros)
+        features = np.concatenate([features, with_zeros])
+        values = np.concatenate([values + 0.0, np.zeros(with_zeros.size)])
+        times = np.concatenate([np.ones(stored.sum(), np.int64), zeros[with_zeros]])
+        order = np.lexsort((values, features))
+        features, values, times = features[order], values[order], times[order]
+        new = np.ones(values.size, bool)
+        new[1:] = (features[1:] != features[:-1]) | (values[1:] != values[:-1])
+        first = np.flatnonzero(new)
+        counts = np.add.reduceat(times, first) if first.size else times
+        starts = _starts(np.bincount(features[first], minlength=X.shape[1]))
+        return cls(Ragged(values[first], starts), counts, not bool(stored.all()))
+
+    def quantiles(self, f: int, max_bins: int) -> _Feature:
+        """Edges between values so that bins hold about as many rows each; a bin's centre is its middle row's value."""
+        values, ends = self.values.of(f), np.cumsum(self.counts[self.values.starts[f] : self.values.starts[f + 1]])
+        ranks = np.round(np.arange(1, max_bins) * (ends[-1] / max_bins)).astype(np.int64)
+        cuts = np.unique(np.searchsorted(ends, ranks))  # the last value of each bin: equal ones stay together
+        cuts = cuts[cuts < values.size - 1]
+        borders = np.concatenate([[0], ends[cuts], ends[-1:]])
+        middle = np.searchsorted(ends, (borders[:-1] + borders[1:] - 1) // 2, side="right")
+        return _Feature(_between(values[cuts], values[cuts + 1]), values[middle])
+
+    def categories(self, f: int, max_bins: int) -> _Feature:
+        """A bin for each value, the most frequent one first; the values beyond max_bins share the last."""
+        counts = self.counts[self.values.starts[f] : self.values.starts[f + 1]]
+        ranks = np.arange(max(1, min(counts.size, max_bins)), dtype=np.float64)
+        return _Feature(ranks[:-1] + 0.5, ranks, self.values.of(f)[np.argsort(-counts, kind="stable")])
 
 
-def _quantiles(seen: NDArray[Any], n_zeros: int, max_bins: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Edges between sorted values so that bins hold about as many each, and the middle value of each bin."""
-    if n_zeros > 1:  # of the zeros that are not stored one is among the values
-        at = int(np.searchsorted(seen, 0))
-        seen = np.insert(seen, at, np.zeros(n_zeros - 1, seen.dtype))
-    cuts = np.round(np.arange(1, max_bins) * (seen.size / max_bins)).astype(np.intp)
-    # A cut within a run of equal values moves to the end of the run.
-    cuts = np.unique(np.searchsorted(seen, seen[cuts - 1], side="right"))
-    cuts = cuts[cuts < seen.size]
-    borders = np.concatenate([[0], cuts, [seen.size]])
-    edges = _between(seen[cuts - 1].astype(np.float64), seen[cuts].astype(np.float64))
-    return edges, seen[(borders[:-1] + borders[1:] - 1) // 2].astype(np.float64)
+def _runs(column: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The different values of a sorted column, and how often each comes."""
+    new = np.ones(column.size, bool)
+    new[1:] = column[1:] != column[:-1]
+    first = np.flatnonzero(new)
+    return column[first].astype(np.float64) + 0.0, np.diff(np.append(first, column.size))
+
+
+def _ranks(values: NDArray[Any], known: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The places of values among the known ones; NaN for one that is not there."""
+    if not known.size:
+        return np.full(values.shape, np.nan)
+    order = np.argsort(known)
+    places = np.minimum(np.searchsorted(known[order], values), known.size - 1)
+    return np.where(known[order[places]] == values, order[places].astype(np.float64), np.nan)
 
 
 def _between(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -157,23 +192,25 @@ def _between(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.
     return np.where((middle >= low) & (middle < high), middle, low)
 
 
-def _stored_columns(X: Any) -> Callable[[int], tuple[NDArray[Any], int]]:
-    """The stored values of a column of a CSR matrix, and how many zeros are not stored."""
-    by_column = _canonical(X).tocsc()
-
-    def column(f: int) -> tuple[NDArray[Any], int]:
-        stored = by_column.data[by_column.indptr[f] : by_column.indptr[f + 1]]
-        return stored, X.shape[0] - stored.size
-
-    return column
-
-
 def _canonical(X: Any) -> Any:
     X = X.copy()
     X.sum_duplicates()
     return X
 
 
-def _ragged(parts: list[NDArray[np.float64]]) -> Ragged:
-    starts = np.concatenate([[0], np.cumsum([part.size for part in parts])]).astype(np.int64)
-    return Ragged(np.concatenate(parts).astype(np.float64), starts)
+def _starts(sizes: NDArray[Any]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def _replaced(ragged: Ragged, features: dict[int, NDArray[np.float64]]) -> Ragged:
+    """The same values but for some features, which are given others."""
+    sizes = np.diff(ragged.starts)
+    kept = np.ones(sizes.size, bool)
+    kept[list(features)] = False
+    for f, values in features.items():
+        sizes[f] = values.size
+    out = Ragged(np.empty(sizes.sum()), _starts(sizes))
+    out.values[np.repeat(kept, sizes)] = ragged.values[np.repeat(kept, np.diff(ragged.starts))]
+    for f, values in features.items():
+        out.values[out.starts[f] : out.starts[f + 1]] = values
+    return out

@@ -263,8 +263,9 @@ def test_nested_parameters_of_a_name_turn_it_into_its_object() -> None:
     again = clone(clf).set_params(code__n_candidates=5, decoder__temperature=2.0, estimator__max_depth=4)
     assert (again.code.n_candidates, again.decoder.temperature, again.estimator.max_depth) == (5, 2.0, 4)
     assert isinstance(again.code, codes.Random)
-    assert isinstance(again.estimator, learners.Trees)
-    assert isinstance(again.decoder, decoders.LogLikelihood)  # "auto" for the pruned tree
+    assert isinstance(again.estimator, type(learners.default_estimator()))
+    tree = NaryClassifier(DecisionTreeClassifier()).set_params(decoder__temperature=2.0, estimator__max_depth=4)
+    assert isinstance(tree.decoder, decoders.LogLikelihood)  # "auto" for the pruned tree
     assert clone(again).get_params()["code__n_candidates"] == 5
     assert (clf.code, clf.decoder, clf.estimator) == ("random", "auto", None)
     dense = clone(clf).set_params(code="dense", code__n_candidates=3, decoder="absolute", decoder__temperature=3)
@@ -404,7 +405,7 @@ def test_missing_values_go_to_estimators_that_take_them() -> None:
         NaryClassifier(estimator, **SMALL).fit(rows, Y_TRAIN[:200])
         for estimator in (None, DecisionTreeClassifier(), make_pipeline(SimpleImputer(), GaussianNB()))
     )
-    np.testing.assert_array_equal(default.predict(rows), tree.predict(rows))
+    assert all(clf.score(rows, Y_TRAIN[:200]) > 0.9 for clf in (default, tree))
     assert filled.predict(rows).shape == (200,)
     assert [clf.__sklearn_tags__().input_tags.allow_nan for clf in (default, tree, filled)] == [True] * 3
     assert not NaryClassifier(GaussianNB()).__sklearn_tags__().input_tags.allow_nan

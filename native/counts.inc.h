@@ -84,11 +84,10 @@ void sum_squares(const NodeBlock& node, const std::uint8_t* thresholds, std::int
 }
 
 template <class Sum>
-bool score_squares(const Sum* left, const Sum* left_squares, const Sum* right_squares, std::int64_t n,
-                   std::int64_t min_leaf, float floor, float* out) {
+float score_squares(const Sum* left, const Sum* left_squares, const Sum* right_squares, std::int64_t n,
+                    std::int64_t min_leaf, float* out) {
   const std::int32_t rows = static_cast<std::int32_t>(n);
   const std::int32_t least = static_cast<std::int32_t>(min_leaf), most = rows - least;
-  std::int32_t above = 0;
   for (std::int64_t f = 0; f < kLanes; ++f) {
     const std::int32_t l = left[f];
     const float nl = static_cast<float>(l), nr = static_cast<float>(rows - l);
@@ -97,9 +96,16 @@ bool score_squares(const Sum* left, const Sum* left_squares, const Sum* right_sq
     const float product = fits ? nl * nr : 1.0f;
     const float score = fits ? (sl * nr + sr * nl) / product : -1.0f;
     out[f] = score;
-    above |= score >= floor;
   }
-  return above != 0;
+  float largest[16];
+  for (int k = 0; k < 16; ++k) largest[k] = out[k];
+  for (std::int64_t f = 16; f < kLanes; f += 16) {
+    for (int k = 0; k < 16; ++k) largest[k] = largest[k] < out[f + k] ? out[f + k] : largest[k];
+  }
+  for (int half = 8; half > 0; half /= 2) {
+    for (int k = 0; k < half; ++k) largest[k] = largest[k] < largest[k + half] ? largest[k + half] : largest[k];
+  }
+  return largest[0];
 }
 
 inline double term(double weight, bool entropy) {

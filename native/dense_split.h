@@ -101,7 +101,7 @@ class DenseFinder {
   }
 
   // A score in floats that reaches this may be the best in doubles; what does not fit scores -1.
-  static float nearly(const Found& best) { return static_cast<float>(std::max(0.0, best.score * (1 - 1e-6))); }
+  static float nearly(double score) { return static_cast<float>(std::max(0.0, score * (1 - 1e-6))); }
 
   template <class Sum>
   void score_counts(const CountKernels<Sum>& kernels, const NodeBlock& view, const Node& node, const Search& search,
@@ -109,12 +109,14 @@ class DenseFinder {
     Sum* left = place<Sum>(0);
     Sum *left_squares = left + kChunk * kLanes, *right_squares = left_squares + kChunk * kLanes;
     kernels.sum(view, thresholds_, n, left, left_squares, right_squares);
+    float bar = nearly(best.score);
     for (std::int64_t v = 0; v < n; ++v) {
       const std::int64_t at = v * kLanes;
-      const float floor = nearly(best);
-      if (!kernels.score(left + at, left_squares + at, right_squares + at, node.n, search.min_leaf, floor, scores_)) continue;
+      const float top = kernels.score(left + at, left_squares + at, right_squares + at, node.n, search.min_leaf, scores_);
+      if (top < bar) continue;
+      bar = std::max(bar, nearly(top));
       for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-        if (scores_[lane] < nearly(best)) continue;
+        if (scores_[lane] < bar) continue;
         const double l = left[at + lane];
         const double score = split_score(l, left_squares[at + lane], node.n - l, right_squares[at + lane], false);
         offer(search, block, lane, thresholds_[at + lane], shift, score, best);
@@ -138,6 +140,7 @@ class DenseFinder {
 
   void offer(const Search& search, std::int64_t block, std::int64_t lane, std::uint8_t threshold, unsigned shift,
              double score, Found& best) {
+    if (score < best.score) return;
     const std::int64_t feature = block * kLanes + (rows_.copies > 1 ? lane % rows_.spread : lane);
     const std::uint8_t bin = static_cast<std::uint8_t>(threshold - shift);
     best.offer(score, tie_key(search, rows_.n_features, feature, bin, shift != 0), feature, bin, shift != 0);

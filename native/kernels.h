@@ -62,9 +62,9 @@ struct CountKernels {
   void (*sum)(const NodeBlock& node, const std::uint8_t* thresholds, std::int64_t n_thresholds, Sum* left,
               Sum* left_squares, Sum* right_squares);
   // out[f] = left_squares / left + right_squares / right for one threshold, -1 where a side has less than `min_leaf` of the
-  // n rows; returns whether one of them is at least `floor`.
-  bool (*score)(const Sum* left, const Sum* left_squares, const Sum* right_squares, std::int64_t n,
-                std::int64_t min_leaf, float floor, float* out);
+  // n rows; returns the largest.
+  float (*score)(const Sum* left, const Sum* left_squares, const Sum* right_squares, std::int64_t n,
+                 std::int64_t min_leaf, float* out);
 };
 
 struct TreeKernels {

@@ -72,8 +72,8 @@ struct Search {
 inline std::uint64_t tie_key(const Search& search, std::int64_t n_features, std::int64_t feature, std::uint8_t bin,
                              bool missing_left) noexcept {
   const std::int64_t blocks = (n_features + kLanes - 1) / kLanes;
-  const std::int64_t block = (feature / kLanes - search.first_feature / kLanes + blocks) % blocks;
-  const std::int64_t lane = (feature % kLanes - search.first_feature % kLanes + kLanes) % kLanes;
+  const std::int64_t ahead = feature / kLanes - search.first_feature / kLanes, block = ahead < 0 ? ahead + blocks : ahead;
+  const std::int64_t lane = (feature - search.first_feature + kLanes * blocks) % kLanes;
   return (static_cast<std::uint64_t>(block) << 32) | (static_cast<std::uint64_t>(lane) << 16) |
          (static_cast<std::uint64_t>(missing_left) << 8) | bin;
 }
@@ -100,16 +100,27 @@ inline void draw_thresholds(const Node& node, const Search& search, std::vector<
   }
 }
 
-// The last bin that lies at most a share `u` of the way from bin `low` to bin `high`, high itself excepted.
+// The last bin that lies at most a share `u` of the way from bin `low` to bin `high`, high itself excepted. Where centres
+// are spaced evenly the bin that far along is near it, so that is looked at first.
 inline std::uint8_t bin_between(const double* centres, std::uint8_t low, std::uint8_t high, double u) {
+  constexpr int kNear = 8;
   const double value = centres[low] + u * (centres[high] - centres[low]);
-  std::uint8_t first = low, count = static_cast<std::uint8_t>(high - low);  // of bins that may be the last one
-  while (count > 1) {
-    const std::uint8_t half = static_cast<std::uint8_t>(count / 2);
-    if (centres[first + half] <= value) first = static_cast<std::uint8_t>(first + half);
-    count = static_cast<std::uint8_t>(count - half);
+  int first = low, end = high, guess = low + static_cast<int>(u * (high - low));
+  for (int step = 0; step < kNear; ++step) {
+    if (centres[guess] > value && guess > first) {
+      end = guess--;
+    } else if (guess + 1 < end && centres[guess + 1] <= value) {
+      first = ++guess;
+    } else {
+      return static_cast<std::uint8_t>(guess);
+    }
   }
-  return first;
+  first = std::max<int>(first, low);
+  while (end - first > 1) {  // the last one at most `value` is among first .. end - 1
+    const int middle = first + (end - first) / 2;
+    (centres[middle] <= value ? first : end) = middle;
+  }
+  return static_cast<std::uint8_t>(first);
 }
 
 }  // namespace nary

@@ -18,8 +18,8 @@ from ._base import Learner, Output
 from .binning import Bins
 from .forest import Forest, TreeArrays
 
-_MAX_BLOCK = 4096  # columns grown in one call of the core
-_MAX_BLOCK_ENTRIES = 1 << 22  # of their code
+_MAX_BLOCK = 4096  # columns grown in one call of the core, which cannot be interrupted
+_MAX_BLOCK_ROWS = 1 << 24  # that take part in them, columns counted one by one
 
 
 class Trees(Learner):
@@ -219,8 +219,10 @@ class Trees(Learner):
 def _blocks(columns: Columns, threads: int) -> Iterator[ColumnBlock]:
     """The code in blocks of columns, as the core takes it."""
     L, code = columns.n_columns, columns.code
-    per_column = max(1, code.n_used // L)
-    step = max(8 * threads, min(_MAX_BLOCK, _MAX_BLOCK_ENTRIES // per_column))
+    used = code.n_used / (code.n_classes * L)
+    step = max(
+        4 * threads, min(_MAX_BLOCK, round(_MAX_BLOCK_ROWS / max(1, used * max(columns.n_rows, code.n_classes))))
+    )
     for first in range(0, L, step):
         starts, classes, symbols = code.block_entries(first, min(first + step, L))
         of_column = np.repeat(np.arange(starts.size - 1, dtype=np.int64), np.diff(starts))

@@ -189,7 +189,7 @@ def test_labels_of_every_kind(labels: Any, kind: str) -> None:
 @pytest.mark.parametrize("code", ["random", "ovo", "ova", "identity"])
 def test_two_classes(code: str) -> None:
     some = Y_TRAIN < 2
-    clf = NaryClassifier(code=code, random_state=0).fit(X_TRAIN[some], Y_TRAIN[some])
+    clf = NaryClassifier(DecisionTreeClassifier(), code=code, random_state=0).fit(X_TRAIN[some], Y_TRAIN[some])
     assert clf.code_.shape == (2, 1)
     assert clf.decision_function(X_TEST).shape == (len(X_TEST),)
     assert clf.predict_proba(X_TEST).shape == (len(X_TEST), 2)
@@ -303,8 +303,11 @@ def test_sizes_left_open_follow_the_documented_rule() -> None:
     rows, labels = make_classification(600, 8, n_informative=8, n_redundant=0, n_classes=40, n_clusters_per_class=1)
     forty = NaryClassifier(random_state=0).fit(rows, labels).code_
     assert (forty.n_symbols, forty.n_columns) == (10, 100)
-    three = NaryClassifier(random_state=0).fit(X_TRAIN[Y_TRAIN < 3], Y_TRAIN[Y_TRAIN < 3]).code_
-    assert three.shape == (3, 4)  # all the columns there are
+    for estimator, shape in ((GaussianNB(), (3, 4)), (learners.Trees(splitter="best"), (3, 4)), (None, (3, 100))):
+        three = NaryClassifier(estimator, random_state=0).fit(X_TRAIN[Y_TRAIN < 3], Y_TRAIN[Y_TRAIN < 3]).code_
+        assert three.shape == shape, "all the columns there are, or, for a learner that is itself random, a hundred"
+    once = NaryClassifier(code=codes.Random(allow_repeats=False), random_state=0)
+    assert once.fit(X_TRAIN[Y_TRAIN < 3], Y_TRAIN[Y_TRAIN < 3]).code_.n_columns == 4
 
 
 def test_a_matrix_of_ones_own_is_the_code() -> None:

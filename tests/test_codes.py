@@ -187,7 +187,7 @@ def test_a_design_stores_its_parameters_unchecked_and_make_leaves_them_alone():
     assert design.get_params() == {"n_candidates": "many", "distance": "hamming", "allow_repeats": True}
     design = codes.Random(n_candidates=2)
     codes.build(design, n_classes=5, random_state=0)
-    assert vars(design) == {"n_candidates": 2, "distance": "absolute", "allow_repeats": False}
+    assert vars(design) == {"n_candidates": 2, "distance": "absolute", "allow_repeats": "auto"}
 
 
 # The fixed designs

@@ -44,7 +44,8 @@ class NaryClassifier(ClassifierMixin, BaseEstimator):
         N. "auto" leaves it to the design; "random" takes a quarter of the classes, at least 3, at most what the
         estimator can tell apart.
     n_columns : int or "auto", default="auto"
-        L. "auto" leaves it to the design; "random" takes 100, or all columns there are for few classes.
+        L. "auto" leaves it to the design; "random" takes 100, or all columns there are for few classes
+        where the learner is not itself random.
     decoder : str or decoder, default="auto"
         A name from `nary.decoders.names()` or a decoder. "auto" takes "loglikelihood" where the estimator gives
         probabilities that say more than its symbols, else "hamming"; a fully grown tree's do not, a pruned one's do.
@@ -231,6 +232,7 @@ class NaryClassifier(ClassifierMixin, BaseEstimator):
             n_symbols=self.n_symbols,
             n_columns=self.n_columns,
             max_symbols=learner.max_symbols,
+            randomised=learner.randomised,
             random_state=random,
             n_jobs=self.n_jobs,
         )

@@ -54,6 +54,7 @@ def build(
     n_symbols: int | str = "auto",
     n_columns: int | str = "auto",
     max_symbols: int | None = None,
+    randomised: bool = False,
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> CodeMatrix:
@@ -69,6 +70,8 @@ def build(
         N and L; "auto" leaves them to the design.
     max_symbols : int, optional
         The most symbols that the learner can tell apart; a rule that chooses N stays below it.
+    randomised : bool, default=False
+        Whether the learner is itself random, so that a column that repeats another is worth having.
     random_state : int, RandomState or None
         Decides every random draw.
     n_jobs : int, optional
@@ -101,7 +104,7 @@ def build(
         )
     low, high = (int(part) for part in check_random_state(random_state).randint(0, 1 << 32, 2, np.uint64))
     seed = high << 32 | low
-    return design.make(Request(K, N, L, max_symbols, seed, n_threads))
+    return design.make(Request(K, N, L, max_symbols, randomised, seed, n_threads))
 
 
 def as_design(code: str | Design | CodeMatrix | ArrayLike) -> Design | CodeMatrix:

@@ -23,6 +23,7 @@ class Request:
     n_symbols: int | None = None
     n_columns: int | None = None
     max_symbols: int | None = None  # what the learner can tell apart in a column
+    randomised: bool = False  # whether the learner's own draws make columns differ that repeat each other
     seed: int = 0
     n_threads: int = 1
 

@@ -32,6 +32,11 @@ class Learner(BaseEstimator, ABC):
         return None
 
     @property
+    def randomised(self) -> bool:
+        """Whether two columns with the same labels are learnt differently, by the learner's own draws."""
+        return False
+
+    @property
     def accepts_missing(self) -> bool:
         """Whether X may hold NaN."""
         return False

@@ -131,6 +131,12 @@ class Trees(Learner):
         return ("log_probabilities", "symbols") if self.leaf_distributions else ("symbols", "log_probabilities")
 
     @property
+    def randomised(self) -> bool:
+        some_rows = self.bootstrap or self.row_fraction < 1
+        some_features = self.feature_fraction < 1 or self.max_features not in (None, 1.0)
+        return bool(self.splitter != "best" or some_rows or some_features)
+
+    @property
     def accepts_missing(self) -> bool:
         return True
 

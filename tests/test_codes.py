@@ -395,6 +395,8 @@ def test_more_columns_than_there_are_is_refused_with_the_number_of_them(K, N):
     ):
         codes.build(codes.Random(1), n_classes=K, n_symbols=N, n_columns=most + 1)
     repeated = codes.build(codes.Random(1, allow_repeats=True), n_classes=K, n_symbols=N, n_columns=most + 1)
+    again = codes.build(codes.Random(1), n_classes=K, n_symbols=N, n_columns=most + 1, randomised=True)
+    assert again.n_columns == most + 1
     assert repeated.n_columns == most + 1
     assert_valid(repeated, repeats=True)
 

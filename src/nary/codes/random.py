@@ -30,7 +30,8 @@ class Random(Design):
     Notes
     -----
     Zhou, Tsang, Ho and Mueller, "N-ary Error Correcting Coding Scheme" (section 3). Any K, 2 <= N <= K,
-    L >= log_N K. N left open: a quarter of the classes, at least 3. L left open: 100, or all columns there are.
+    L >= log_N K. N left open: a quarter of the classes, at least 3. L left open: 100, or all columns there are
+    unless they may repeat.
     With few classes and long codes all candidates are alike; n_candidates=1 is then as good.
 
     Examples

@@ -44,6 +44,8 @@ class DenseFinder {
   // Which thresholds this node is searched with, the same for all blocks of features.
   void lay_out(const Node& node, const Search& search) {
     every_bin_ = search.splitter == Splitter::best && node.n >= most_bins_;
+    by_histogram_ = search.splitter == Splitter::best && static_cast<std::int64_t>(node.n) >= 2 * most_bins_ &&
+                    node.ends.size() <= kPackedGroups && !node.weights && !search.entropy && node.n <= 65535;
     if (every_bin_) {
       n_thresholds_ = most_bins_;
     } else if (search.splitter == Splitter::random) {
@@ -58,6 +60,7 @@ class DenseFinder {
     NodeBlock view{rows_.cells + block * kLanes, rows_.stride, node.rows, node.weights, node.ends.data(),
                    static_cast<std::int64_t>(node.ends.size()), static_cast<std::uint8_t>(shift)};
     if (search.splitter == Splitter::random) active().trees.ranges(view, node.n, low_, high_);
+    if (by_histogram_) return score_bins(view, node, search, block, shift, best);
     const std::int64_t vectors = (n_thresholds_ + rows_.copies - 1) / rows_.copies;
     for (std::int64_t first = 0; first < vectors; first += kChunk) {
       const std::int64_t n = std::min(kChunk, vectors - first);
@@ -109,9 +112,36 @@ class DenseFinder {
     Sum* left = place<Sum>(0);
     Sum *left_squares = left + kChunk * kLanes, *right_squares = left_squares + kChunk * kLanes;
     kernels.sum(view, thresholds_, n, left, left_squares, right_squares);
+    consider(kernels, left, left_squares, right_squares, node, search, block, n, shift, best);
+  }
+
+  // Every bin as a threshold, in nodes of few symbols.
+  void score_bins(const NodeBlock& view, const Node& node, const Search& search, std::int64_t block, unsigned shift,
+                  Found& best) {
+    packed_.resize(256 * 16);
+    counts_.resize(static_cast<std::size_t>((most_bins_ + 1) * kPackedGroups * 16));
+    sums_.resize(static_cast<std::size_t>(3 * most_bins_ * kLanes));
+    const std::int64_t cells = most_bins_ * kLanes;
+    std::uint32_t *left = sums_.data(), *left_squares = left + cells, *right_squares = left_squares + cells;
+    active().trees.sum_bins(view, std::min(rows_.spread, rows_.n_features - block * kLanes), most_bins_,
+                            search.blocked + block * kLanes, packed_.data(), counts_.data(), left, left_squares,
+                            right_squares);
+    for (std::int64_t first = 0; first < most_bins_; first += kChunk) {
+      const std::int64_t n = std::min(kChunk, most_bins_ - first), at = first * kLanes;
+      for (std::int64_t v = 0; v < n; ++v) {
+        const std::int64_t bin = shift && first + v == most_bins_ - 1 ? kMissing : first + v;
+        std::memset(thresholds_ + v * kLanes, static_cast<int>(bin + shift) & 255, kLanes);
+      }
+      consider(active().trees.counts_u32, left + at, left_squares + at, right_squares + at, node, search, block, n, shift,
+               best);
+    }
+  }
+
+  template <class Sum>
+  void consider(const CountKernels<Sum>& kernels, const Sum* left, const Sum* left_squares, const Sum* right_squares,
+                const Node& node, const Search& search, std::int64_t block, std::int64_t n, unsigned shift, Found& best) {
     float bar = nearly(best.score);
-    for (std::int64_t v = 0; v < n; ++v) {
-      const std::int64_t at = v * kLanes;
+    for (std::int64_t at = 0; at < n * kLanes; at += kLanes) {
       const float top = kernels.score(left + at, left_squares + at, right_squares + at, node.n, search.min_leaf, scores_);
       if (top < bar) continue;
       bar = std::max(bar, nearly(top));
@@ -154,10 +184,12 @@ class DenseFinder {
 
   const BinnedRows& rows_;
   const std::int64_t most_bins_;
-  bool every_bin_ = false;
+  bool every_bin_ = false, by_histogram_ = false;
   std::int64_t n_thresholds_ = 0;
   std::vector<std::uint32_t> places_;
   std::vector<std::uint8_t> scratch_;
+  std::vector<std::uint64_t> packed_;
+  std::vector<std::uint32_t> counts_, sums_;
   alignas(64) std::uint8_t thresholds_[kChunk * kLanes];
   alignas(64) float scores_[kLanes];
   std::uint8_t low_[kLanes], high_[kLanes];

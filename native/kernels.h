@@ -43,6 +43,8 @@ struct CodeKernels {
 };
 
 constexpr std::int64_t kLanes = 64;  // features on the vector axis of a tree's counts
+constexpr int kPackedGroups = 5;     // symbols whose counts share a word in a histogram,
+constexpr int kPackedBits = 12;      // and the bits of each
 
 // The rows of a tree's node, sorted by symbol, and 64 of their features.
 struct NodeBlock {
@@ -74,6 +76,12 @@ struct TreeKernels {
   // w log2 w where `entropy`, left_values and right_values sum f over the symbols.
   void (*sum_any)(const NodeBlock& node, const std::uint8_t* thresholds, std::int64_t n_thresholds, bool entropy,
                   std::uint32_t* left_rows, double* left, double* left_values, double* right_values);
+  // The same as counts_u32.sum for every bin as a threshold; with `shift` the last stands for "only missing values". For at
+  // most kPackedGroups symbols. `packed` (256, 16) holds zeros before and after; `counts` has room for (n_bins + 1, symbols,
+  // 16). A blocked feature, and those from n_features on, have no rows on the left.
+  void (*sum_bins)(const NodeBlock& node, std::int64_t n_features, std::int64_t n_bins, const std::uint8_t* blocked,
+                   std::uint64_t* packed, std::uint32_t* counts, std::uint32_t* left, std::uint32_t* left_squares,
+                   std::uint32_t* right_squares);
   // The least and the largest cell of each feature, missing values aside (255 and 0 where there are no others).
   void (*ranges)(const NodeBlock& node, std::int64_t n_rows, std::uint8_t* low, std::uint8_t* high);
 };

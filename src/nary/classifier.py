@@ -314,7 +314,7 @@ class NaryClassifier(ClassifierMixin, BaseEstimator):
         return int(joblib.effective_n_jobs(_check.jobs(self.n_jobs)))
 
     def _symbols(self, X: Any) -> NDArray[np.int16]:
-        ready = self.learner_.prepare(X)
+        ready = self.learner_.prepare(X, n_jobs=self.n_jobs)
         return np.asarray(
             self.learner_.outputs(ready, "symbols", 0, self.code_.n_columns, n_jobs=_check.jobs(self.n_jobs))
         )

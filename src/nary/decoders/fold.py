@@ -155,7 +155,7 @@ def class_totals(
     """
     largest = max(folds, key=lambda fold: fold.output_bytes)
     for rows in largest.row_blocks(X.shape[0]):
-        ready = learner.prepare(X[rows])
+        ready = learner.prepare(X[rows], n_jobs=n_jobs)
         n_rows = rows.stop - rows.start
         totals = [fold.start(n_rows) for fold in folds]
         for first, last in largest.column_blocks(n_rows):

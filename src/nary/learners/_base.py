@@ -62,7 +62,7 @@ class Learner(BaseEstimator, ABC):
     ) -> Self:
         """Fits all columns; `seed` decides every random draw."""
 
-    def prepare(self, X: Any) -> Any:
+    def prepare(self, X: Any, *, n_jobs: int | None = None) -> Any:
         """Rows in the form that `outputs` reads: done once for all columns."""
         return X
 

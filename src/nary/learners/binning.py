@@ -32,22 +32,9 @@ class Bins:
     @classmethod
     def fit(cls, X: Any, max_bins: int = 255, categorical: NDArray[np.intp] | None = None, n_jobs: int = 1) -> Bins:
         """The bins of X, a float array or a CSR matrix."""
-        seen = _Seen.in_entries(X) if sp.issparse(X) else _Seen.in_columns(X, n_jobs)
-        starts, sizes = seen.values.starts, np.diff(seen.values.starts)
-        kinds = np.zeros(sizes.size, bool)
+        kinds = np.zeros(X.shape[1], bool)
         kinds[[] if categorical is None else categorical] = True
-        found = {f: seen.categories(f, max_bins) for f in np.flatnonzero(kinds).tolist()}
-        found |= {f: seen.quantiles(f, max_bins) for f in np.flatnonzero(~kinds & (sizes > max_bins)).tolist()}
-        # All other features have an edge between each value and the next one of the same feature, if there is one.
-        last = np.zeros(seen.values.values.size, bool)
-        last[starts[1:][sizes > 0] - 1] = True
-        low = seen.values.values
-        edges = Ragged(_between(low[:-1], low[1:])[~last[:-1]], _starts(np.maximum(sizes - 1, 0)))
-        edges = _replaced(edges, {f: feature.edges for f, feature in found.items()})
-        nothing = {f: np.zeros(1) for f in np.flatnonzero(sizes == 0).tolist()}  # all values are missing
-        centres = _replaced(seen.values, nothing | {f: feature.centres for f, feature in found.items()})
-        categories = {f: feature.categories for f, feature in found.items() if feature.categories is not None}
-        return cls(edges, centres, categories, seen.any_missing)
+        return (_bins_of_entries if sp.issparse(X) else _bins_of_columns)(X, max_bins, kinds, n_jobs)
 
     @property
     def n_features(self) -> int:
@@ -107,66 +94,86 @@ class _Feature(NamedTuple):
     centres: NDArray[np.float64]
     categories: NDArray[np.float64] | None = None
 
-
-class _Seen(NamedTuple):
-    """The different values of each feature, ascending, and how often each came."""
-
-    values: Ragged
-    counts: NDArray[np.int64]
-    any_missing: bool
-
     @classmethod
-    def in_columns(cls, X: NDArray[Any], n_jobs: int) -> _Seen:
-        """What the columns of an array hold."""
-
-        def sorted_columns(first: int, last: int) -> list[tuple[NDArray[np.float64], NDArray[np.int64]]]:
-            columns = [np.sort(X[:, f]) for f in range(first, last)]
-            return [_runs(column[: np.searchsorted(column, np.nan)]) for column in columns]  # NaN is sorted last
-
-        step = -(-X.shape[1] // (8 * n_jobs))
-        parts = joblib.Parallel(n_jobs=n_jobs, prefer="threads", require="sharedmem")(
-            joblib.delayed(sorted_columns)(f, min(f + step, X.shape[1])) for f in range(0, X.shape[1], step)
-        )
-        found = [column for part in parts for column in part]
-        counts = np.concatenate([counts for _, counts in found])
-        starts = _starts(np.array([values.size for values, _ in found]))
-        return cls(Ragged(np.concatenate([values for values, _ in found]), starts), counts, bool(counts.sum() < X.size))
-
-    @classmethod
-    def in_entries(cls, X: Any) -> _Seen:
-        """What the columns of a CSR matrix hold, zeros that are not stored among it."""
-        X = _canonical(X)
-        stored = ~np.isnan(X.data)
-        features, values = X.indices[stored], X.data[stored].astype(np.float64)
-        zeros = X.shape[0] - np.bincount(X.indices, minlength=X.shape[1])
-        with_zeros = np.flatnonzero(zeros)
-        features = np.concatenate([features, with_zeros])
-        values = np.concatenate([values + 0.0, np.zeros(with_zeros.size)])
-        times = np.concatenate([np.ones(stored.sum(), np.int64), zeros[with_zeros]])
-        order = np.lexsort((values, features))
-        features, values, times = features[order], values[order], times[order]
-        new = np.ones(values.size, bool)
-        new[1:] = (features[1:] != features[:-1]) | (values[1:] != values[:-1])
-        first = np.flatnonzero(new)
-        counts = np.add.reduceat(times, first) if first.size else times
-        starts = _starts(np.bincount(features[first], minlength=X.shape[1]))
-        return cls(Ragged(values[first], starts), counts, not bool(stored.all()))
-
-    def quantiles(self, f: int, max_bins: int) -> _Feature:
-        """Edges between values so that bins hold about as many rows each; a bin's centre is its middle row's value."""
-        values, ends = self.values.of(f), np.cumsum(self.counts[self.values.starts[f] : self.values.starts[f + 1]])
-        ranks = np.round(np.arange(1, max_bins) * (ends[-1] / max_bins)).astype(np.int64)
+    def of(cls, values: NDArray[np.float64], counts: NDArray[np.int64], max_bins: int, categorical: bool) -> _Feature:
+        """From the different values, ascending, and how often each came."""
+        if categorical:
+            ranks = np.arange(max(1, min(values.size, max_bins)), dtype=np.float64)
+            return cls(ranks[:-1] + 0.5, ranks, values[np.argsort(-counts, kind="stable")])
+        if values.size == 0:
+            return cls(np.zeros(0), np.zeros(1))
+        if values.size <= max_bins:
+            return cls(_between(values[:-1], values[1:]), values)
+        # As many rows a bin as can be; a bin's centre is its middle row's value.
+        ends = np.cumsum(counts)
+        ranks = np.round(np.arange(1, max_bins) * (ends[-1] / max_bins))
         cuts = np.unique(np.searchsorted(ends, ranks))  # the last value of each bin: equal ones stay together
         cuts = cuts[cuts < values.size - 1]
         borders = np.concatenate([[0], ends[cuts], ends[-1:]])
         middle = np.searchsorted(ends, (borders[:-1] + borders[1:] - 1) // 2, side="right")
-        return _Feature(_between(values[cuts], values[cuts + 1]), values[middle])
+        return cls(_between(values[cuts], values[cuts + 1]), values[middle])
 
-    def categories(self, f: int, max_bins: int) -> _Feature:
-        """A bin for each value, the most frequent one first; the values beyond max_bins share the last."""
-        counts = self.counts[self.values.starts[f] : self.values.starts[f + 1]]
-        ranks = np.arange(max(1, min(counts.size, max_bins)), dtype=np.float64)
-        return _Feature(ranks[:-1] + 0.5, ranks, self.values.of(f)[np.argsort(-counts, kind="stable")])
+
+def _bins_of_columns(X: NDArray[Any], max_bins: int, kinds: NDArray[np.bool_], n_jobs: int) -> Bins:
+    """The bins of an array, its columns sorted by several threads."""
+
+    def sort_columns(first: int, last: int) -> list[tuple[_Feature, bool]]:
+        found = []
+        for f in range(first, last):
+            column = np.sort(X[:, f])
+            known = column[: np.searchsorted(column, np.nan)]  # NaN is sorted last
+            found.append((_Feature.of(*_runs(known), max_bins, bool(kinds[f])), known.size < column.size))
+        return found
+
+    step = -(-X.shape[1] // (8 * n_jobs))
+    parts = joblib.Parallel(n_jobs=n_jobs, prefer="threads", require="sharedmem")(
+        joblib.delayed(sort_columns)(f, min(f + step, X.shape[1])) for f in range(0, X.shape[1], step)
+    )
+    found = [column for part in parts for column in part]
+    edges, centres = (_ragged([feature[k] for feature, _ in found]) for k in (0, 1))
+    categories = {f: feature.categories for f, (feature, _) in enumerate(found) if feature.categories is not None}
+    return Bins(edges, centres, categories, any(missing for _, missing in found))
+
+
+def _bins_of_entries(X: Any, max_bins: int, kinds: NDArray[np.bool_], n_jobs: int) -> Bins:
+    """The bins of a CSR matrix: all entries are sorted at once, for there may be millions of features."""
+    del n_jobs
+    values, counts, any_missing = _values_of_entries(X)
+    sizes = np.diff(values.starts)
+    several = np.flatnonzero(kinds | (sizes > max_bins) | (sizes == 0)).tolist()
+    found = {}
+    for f in several:
+        part = slice(values.starts[f], values.starts[f + 1])
+        found[f] = _Feature.of(values.values[part], counts[part], max_bins, bool(kinds[f]))
+    # All other features have an edge between each value and the next one of the same feature, if there is one.
+    last = np.zeros(values.values.size, bool)
+    last[values.starts[1:][sizes > 0] - 1] = True
+    edges = _between(values.values[:-1], values.values[1:])[~last[:-1]]
+    return Bins(
+        _replaced(Ragged(edges, _starts(np.maximum(sizes - 1, 0))), {f: feature.edges for f, feature in found.items()}),
+        _replaced(values, {f: feature.centres for f, feature in found.items()}),
+        {f: feature.categories for f, feature in found.items() if feature.categories is not None},
+        any_missing,
+    )
+
+
+def _values_of_entries(X: Any) -> tuple[Ragged, NDArray[np.int64], bool]:
+    """The different values of each feature of a CSR matrix, how often each came, and whether any are missing."""
+    X = _canonical(X)
+    stored = ~np.isnan(X.data)
+    zeros = X.shape[0] - np.bincount(X.indices, minlength=X.shape[1])
+    with_zeros = np.flatnonzero(zeros)
+    features = np.concatenate([X.indices[stored], with_zeros])
+    values = np.concatenate([X.data[stored].astype(np.float64) + 0.0, np.zeros(with_zeros.size)])
+    times = np.concatenate([np.ones(int(stored.sum()), np.int64), zeros[with_zeros]])
+    order = np.lexsort((values, features))
+    features, values, times = features[order], values[order], times[order]
+    new = np.ones(values.size, bool)
+    new[1:] = (features[1:] != features[:-1]) | (values[1:] != values[:-1])
+    first = np.flatnonzero(new)
+    counts = np.add.reduceat(times, first) if first.size else times
+    starts = _starts(np.bincount(features[first], minlength=X.shape[1]))
+    return Ragged(values[first], starts), counts, not bool(stored.all())
 
 
 def _runs(column: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -200,6 +207,10 @@ def _canonical(X: Any) -> Any:
 
 def _starts(sizes: NDArray[Any]) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def _ragged(parts: list[NDArray[np.float64]]) -> Ragged:
+    return Ragged(np.concatenate(parts), _starts(np.array([part.size for part in parts])))
 
 
 def _replaced(ragged: Ragged, features: dict[int, NDArray[np.float64]]) -> Ragged:

@@ -148,7 +148,7 @@ class PerColumn(Learner):
         self.alphabet_ = columns.alphabet
         return self
 
-    def prepare(self, X: Any) -> Any:
+    def prepare(self, X: Any, *, n_jobs: int | None = None) -> Any:
         """Rows in the dtype and layout that the estimator would else make of them anew for each column."""
         return _shared(self.estimator, X, fitting=False)
 

@@ -191,9 +191,9 @@ class Trees(Learner):
             if verbose:
                 print(f"[Trees] {block.first + block.starts.size - 1} of {columns.n_columns} columns")  # noqa: T201
 
-    def prepare(self, X: Any) -> Rows:
+    def prepare(self, X: Any, *, n_jobs: int | None = None) -> Rows:
         """The bins of the rows."""
-        return self.bins_.rows(X, n_threads=self._threads(None))
+        return self.bins_.rows(X, self._threads(n_jobs))
 
     def outputs(self, X: Rows, what: Output, first: int, last: int, *, n_jobs: int | None = None) -> NDArray[Any]:
         """What the trees of columns first..last-1 say of binned rows."""

@@ -124,16 +124,15 @@ void sum_any(const NodeBlock& node, const std::uint8_t* thresholds, std::int64_t
       double whole = 0, below[kLanes] = {};
       for (; begin < end; begin += kMostBytes) {
         const std::uint32_t last = end - begin < kMostBytes ? end : begin + kMostBytes;
-        float some[kLanes] = {}, all = 0;  // few enough that floats lose little
-        std::uint32_t rows[kLanes] = {};
+        std::uint32_t some[kLanes] = {}, rows[kLanes] = {}, all = 0;
         for (std::uint32_t i = begin; i < last; ++i) {
           const std::uint8_t* x = node.cells + node.rows[i] * node.stride;
-          const float weight = node.weights ? node.weights[i] : 1.0f;
+          const std::uint32_t weight = node.weights ? node.weights[i] : 1;
           all += weight;
           for (std::int64_t f = 0; f < kLanes; ++f) {
             const bool is_left = static_cast<std::uint8_t>(x[f] + node.shift) <= thresholds[f];
             rows[f] += is_left;
-            some[f] += is_left ? weight : 0.0f;
+            some[f] += is_left ? weight : 0;
           }
         }
         whole += all;

@@ -104,7 +104,7 @@ class DenseFinder {
   }
 
   // A score in floats that reaches this may be the best in doubles; what does not fit scores -1.
-  static float nearly(double score) { return static_cast<float>(std::max(0.0, score * (1 - 1e-6))); }
+  static float nearly(double score) { return score > 0 ? static_cast<float>(score * (1 - 1e-6)) : 0.0f; }
 
   template <class Sum>
   void score_counts(const CountKernels<Sum>& kernels, const NodeBlock& view, const Node& node, const Search& search,

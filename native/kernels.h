@@ -46,12 +46,14 @@ constexpr std::int64_t kLanes = 64;  // features on the vector axis of a tree's 
 constexpr int kPackedGroups = 5;     // symbols whose counts share a word in a histogram,
 constexpr int kPackedBits = 12;      // and the bits of each
 
+constexpr std::uint32_t kMostWeight = 1 << 20;  // so that those of 255 rows add up in 32 bits
+
 // The rows of a tree's node, sorted by symbol, and 64 of their features.
 struct NodeBlock {
   const std::uint8_t* cells;  // the block's first feature in row 0
   std::int64_t stride;
   const std::uint32_t* rows;
-  const float* weights;       // of rows[0..]; null: all are 1
+  const std::uint32_t* weights;  // of rows[0..], at most kMostWeight; null: all are 1
   const std::uint32_t* ends;  // where each symbol's rows end in `rows`
   std::int64_t n_groups;
   std::uint8_t shift;         // added to every cell before it is compared with a (shifted) threshold

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "kernels.h"
@@ -27,7 +28,7 @@ class Random {
 struct Node {
   const std::uint32_t* rows;
   const std::uint16_t* symbols;
-  const float* weights;  // null: all are 1
+  const std::uint32_t* weights;  // whole numbers, so that sums are exact in any order; null: all are 1
   std::uint32_t n;
   std::vector<std::uint32_t> ends;  // where each symbol's rows end
   std::vector<double> totals;       // each symbol's weight
@@ -37,7 +38,7 @@ struct Node {
 // The best split seen so far. Its score is sum f(l_k) of the left over its weight plus the same of the right for Gini's
 // f(w) = w^2; for entropy sum (l_k log l_k) - l log l plus the same of the right. Of equal scores the smaller key wins.
 struct Found {
-  double score = -1e30;
+  double score = -std::numeric_limits<double>::infinity();
   std::uint64_t key = ~std::uint64_t{0};
   std::int64_t feature = -1;
   std::uint8_t bin = 0;
@@ -98,13 +99,15 @@ inline void draw_thresholds(const Node& node, const Search& search, std::vector<
     }
     places.push_back(std::min(place, node.n - 1));
   }
+  std::sort(places.begin(), places.end());
+  places.erase(std::unique(places.begin(), places.end()), places.end());
 }
 
 // The last bin that lies at most a share `u` of the way from bin `low` to bin `high`, high itself excepted. Where centres
 // are spaced evenly the bin that far along is near it, so that is looked at first.
 inline std::uint8_t bin_between(const double* centres, std::uint8_t low, std::uint8_t high, double u) {
   constexpr int kNear = 8;
-  const double value = centres[low] + u * (centres[high] - centres[low]);
+  const double value = centres[low] * (1 - u) + centres[high] * u;
   int first = low, end = high, guess = low + static_cast<int>(u * (high - low));
   for (int step = 0; step < kNear; ++step) {
     if (centres[guess] > value && guess > first) {

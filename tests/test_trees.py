@@ -57,7 +57,6 @@ def grow(rows: kernels.Rows, bins: Bins, y: np.ndarray, rules: dict[str, Any], w
     N = int(y.max()) + 1
     column = kernels.ColumnBlock(3, np.array([0, N]), np.arange(N, dtype=np.int32), np.arange(N, dtype=np.uint16), N)
     starts, options = np.searchsorted(y, np.arange(N + 1)), kernels.TreeOptions(**rules)
-    weights = None if weights is None else weights.astype(np.float32)
     return kernels.grow_trees(rows, bins.centres, bins.any_missing, starts, column, options, weights)
 
 
@@ -293,6 +292,104 @@ def test_a_weight_of_two_is_a_row_that_comes_twice(learner: Trees) -> None:
     np.testing.assert_array_equal(weighted.forest_.trees.splits, repeated.forest_.trees.splits)
 
 
+@pytest.mark.parametrize("weights", ["balanced", "balanced_symbols", {3: 0.3}, "random"], ids=str)
+def test_weights_are_exact_in_either_form_of_rows(weights: Any) -> None:
+    """Weights are whole numbers in the core, so sums of them do not depend on their order."""
+    rng = np.random.default_rng(3)
+    X, y = draw(rng, 300, 8, digits=1), rng.integers(0, 6, 300).astype(np.int32)
+    of_row = rng.random(300) if weights == "random" else None
+    code = codes.build(codes.Random(5), n_classes=6, n_symbols=3, n_columns=8, random_state=0)
+    for splitter in ("sampled", "best", "random"):
+        learner = Trees(splitter=splitter, class_weight=None if weights == "random" else weights)
+        dense, sparse = (
+            clone(learner).fit(form(X), Columns(code, y, np.arange(6)), sample_weight=of_row)
+            for form in (np.asarray, sp.csr_array)
+        )
+        assert same(dense, sparse)
+    constant = Trees(splitter="best").fit(X, Columns(code, y), sample_weight=np.full(300, 0.1))
+    assert same(constant, Trees(splitter="best").fit(X, Columns(code, y)))
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-46, 1e-9, 1e30, 1e37, 1e300])
+@pytest.mark.parametrize("criterion", ["gini", "entropy"])
+def test_weights_of_any_size_grow_the_same_trees(scale: float, criterion: str) -> None:
+    rng = np.random.default_rng(0)
+    X, y = draw(rng, 200, 4), rng.integers(0, 3, 200)
+    weights = rng.choice([1.0, 2.0, 4.0], 200)
+    learner = Trees(splitter="best", criterion=criterion)
+    scaled = np.ldexp(weights, int(np.log2(scale)))
+    expected = clone(learner).fit(X, one_column(3, y), sample_weight=weights)
+    assert same(clone(learner).fit(X, one_column(3, y), sample_weight=scaled), expected)
+    assert len(expected.forest_.trees.splits) > 20
+
+
+def test_light_rows_are_told_apart_too() -> None:
+    X = np.arange(250.0)[:, None]
+    y, weights = (X[:, 0] >= 247).astype(int), np.where(X[:, 0] >= 247, 1e-6, 1.3)
+    weights[0] = 1.1
+    learner = Trees(splitter="best").fit(X, one_column(2, y), sample_weight=weights)
+    assert len(learner.forest_.trees.splits) == 1
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_rows_of_weight_zero_take_no_part(form: Any) -> None:
+    rng = np.random.default_rng(0)
+    X, y = draw(rng, 90, 5), (np.arange(90) % 3).astype(np.int32)
+    left_out = Trees(class_weight={2: 0.0}, leaf_distributions=True).fit(form(X), one_column(3, y))
+    never = Trees(leaf_distributions=True).fit(form(X[y < 2]), one_column(3, y[y < 2]))
+    assert left_out.tree_arrays(0).symbol.max() == never.tree_arrays(0).symbol.max() == 1
+
+
+@pytest.mark.parametrize("empty", [(0, 1), (1, 2), (2, 3)])
+def test_columns_without_rows_give_all_symbols_alike(empty: tuple[int, int]) -> None:
+    """Whether such a column comes first, amid the others or last: it reads no other column's leaves."""
+    rng = np.random.default_rng(0)
+    X, y = draw(rng, 60, 3), np.arange(60) % 4
+    code = codes.build("ovo", n_classes=4)
+    column = next(s for s in range(6) if tuple(code.column(s)[0]) == empty)
+    weights = 1.0 - np.isin(y, empty)
+    for distributions in (True, False):
+        learner = Trees(leaf_distributions=distributions)
+        clf = NaryClassifier(learner, code=code, decoder="loglikelihood", random_state=0)
+        probabilities = clf.fit(X, y, sample_weight=weights).predict_proba(X)
+        assert not np.isnan(probabilities).any()
+        assert clf.predict_symbols(X)[:, column].tolist() == [0] * 60
+        if distributions:
+            logs = clf.learner_.outputs(clf.learner_.prepare(X), "log_probabilities", column, column + 1)
+            np.testing.assert_allclose(np.exp(logs), 0.5)
+
+
+def test_leaves_of_very_many_symbols_keep_shares() -> None:
+    K = 1200
+    y = np.repeat(np.arange(K), 3)
+    X = np.random.default_rng(0).normal(size=(y.size, 4)) + (y % 40)[:, None]
+    clf = NaryClassifier(Trees(splitter="best", max_depth=1), code="identity", random_state=0).fit(X, y)
+    assert clf.learner_.says[0] == "log_probabilities", "a limit on the trees makes leaves of several symbols"
+    probabilities = clf.predict_proba(X[:50])
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    assert (probabilities.max(axis=1) < 0.01).all()
+
+
+def test_thresholds_of_huge_values() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (250, 1))
+    y = (np.abs(x[:, 0]) > 0.5).astype(int)
+    for splitter in ("random", "best", "sampled"):
+        learners = [Trees(splitter=splitter).fit(scale * x, one_column(2, y), seed=4) for scale in (1.0, 2.0**1023)]
+        np.testing.assert_array_equal(*(learner.forest_.trees.splits for learner in learners))
+
+
+def test_what_makes_trees_random() -> None:
+    plain = Trees(splitter="best")
+    assert not plain.randomised
+    assert not clone(plain).set_params(max_features=None).randomised
+    for options in (
+        {"splitter": "sampled"}, {"max_features": 1}, {"max_features": 0.5}, {"max_features": "sqrt"},
+        {"bootstrap": True}, {"row_fraction": 0.9}, {"feature_fraction": 0.9},
+    ):  # fmt: skip
+        assert clone(plain).set_params(**options).randomised
+
+
 @pytest.mark.parametrize("splitter", ["sampled", "best", "random"])
 @pytest.mark.parametrize("D", [9, 200])
 def test_csr_and_dense_rows_grow_the_same_trees(splitter: str, D: int) -> None:
@@ -341,6 +438,7 @@ def test_arrays_walk_like_the_learner() -> None:
                 node = (arrays.children_left if left else arrays.children_right)[node]
             assert arrays.symbol[node] == said[i, s]
             assert arrays.probabilities[node].argmax() == said[i, s]
+            assert arrays.probabilities[node].sum() == pytest.approx(1)
             np.testing.assert_allclose(
                 np.exp(logs[i, s]), arrays.probabilities[node] / arrays.probabilities[node].sum(), rtol=1e-5
             )
@@ -351,7 +449,7 @@ def test_leaves_keep_the_shares_of_their_symbols() -> None:
     learner = Trees(max_leaf_nodes=2, leaf_distributions=True).fit(X, one_column(3, y))
     shares = np.exp(learner.outputs(learner.prepare(np.array([[0.0], [1.0]])), "log_probabilities", 0, 1))[:, 0]
     np.testing.assert_allclose(shares, [[0.9, 0.1, 0], [0, 0.6, 0.4]], atol=1 / 255)
-    sure = Trees(max_leaf_nodes=2).fit(X, one_column(3, y))
+    sure = Trees(max_leaf_nodes=2, leaf_distributions=False).fit(X, one_column(3, y))
     shares = np.exp(sure.outputs(sure.prepare(np.array([[0.0], [1.0]])), "log_probabilities", 0, 1))[:, 0]
     np.testing.assert_array_equal(shares, [[1, 0, 0], [0, 1, 0]])
 
@@ -447,6 +545,10 @@ def test_missing_values_go_where_they_help_and_may_come_only_at_predict() -> Non
         ({"class_weight": 3}, TypeError, "class_weight must be one of balanced, balanced_symbols, a dict"),
         ({"class_weight": {99: 1.0}}, ValueError, r"class_weight must name classes of y; got \[99\]"),
         ({"class_weight": {1: -1.0}}, ValueError, "class_weight must give weights of at least 0"),
+        ({"bootstrap": "yes"}, ValueError, "bootstrap must be one of True, False; got 'yes'"),
+        ({"leaf_distributions": 3}, ValueError, "leaf_distributions must be one of True, False, 'auto'; got 3"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must be None or an integer other than 0"),
+        ({"n_jobs": "2"}, TypeError, "n_jobs must be None or an integer other than 0"),
         ({"categorical_features": [64]}, ValueError, "categorical_features must be numbers of features from 0 to 63"),
         ({"categorical_features": ["a"]}, ValueError, "categorical_features must be numbers of features"),
     ],
@@ -492,3 +594,10 @@ except MemoryError:
 def test_running_out_of_memory_is_an_error_and_no_crash() -> None:
     run = subprocess.run([sys.executable, "-c", OUT_OF_MEMORY], capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout.strip()) == (0, "MemoryError, fitted: False"), run.stderr[-2000:]
+
+
+def test_limits_beyond_any_number_are_no_limits() -> None:
+    plain = Trees().fit(DIGITS, one_column(10, DIGIT))
+    wide = Trees(max_depth=2**63, max_leaf_nodes=None, leaf_distributions=False, categorical_features=[])
+    assert same(plain, wide.fit(DIGITS, one_column(10, DIGIT)))
+    assert Trees(min_samples_leaf=2**70).fit(DIGITS, one_column(10, DIGIT)).tree_arrays(0).symbol.size == 1

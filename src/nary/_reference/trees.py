@@ -100,6 +100,14 @@ def mark_rows(cells: NDArray[np.uint8], zero_bins: NDArray[np.uint8]) -> NDArray
     return np.asarray(np.where(cells == zero_bins, np.uint64(0), hashes).sum(axis=1, dtype=np.uint64))
 
 
+def whole_weights(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights as whole numbers of at most 20 bits, scaled by a power of two; equal ones are 1."""
+    if weights.max() == weights.min():
+        return np.ones(weights.shape)
+    scaled = np.ldexp(weights, 19 - int(np.floor(np.log2(weights.max()))))
+    return np.asarray(np.maximum(1, np.floor(scaled + 0.5)))
+
+
 class Tree:
     """One column's tree over binned rows, which come sorted by symbol."""
 
@@ -114,7 +122,7 @@ class Tree:
     ) -> None:
         self.cells, self.symbols, self.centres, self.rules = cells, symbols, centres, rules
         self.draws = Draws(int(splitmix64(rules.seed, np.array([column], np.uint64))[0]))
-        self.weights = np.ones(len(symbols)) if weights is None else weights
+        self.weights = np.ones(len(symbols)) if weights is None else whole_weights(weights)
         self.any_missing = bool((cells == MISSING).any())
         rows = self._take_rows()
         self.features = self._take_features()
@@ -243,7 +251,7 @@ class Tree:
     def _between(self, f: int, low: int, high: int, share: float) -> int:
         """The last bin before `high` whose centre is at most so far from `low` to `high`."""
         centres = self.centres[f]
-        there = centres[low] + share * (centres[high] - centres[low])
+        there = centres[low] * (1 - share) + centres[high] * share
         return low + max(0, int(np.searchsorted(centres[low:high], there, side="right")) - 1)
 
     def _part(self, node: Node) -> list[NDArray[np.intp]]:

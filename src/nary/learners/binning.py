@@ -67,7 +67,7 @@ class Bins:
         return rows.take(order), order
 
     def _sparse_rows(self, X: Any, n_threads: int) -> SparseRows:
-        X = X if X.has_sorted_indices and X.has_canonical_format else _canonical(X)
+        X = _canonical(X)
         features = np.ascontiguousarray(X.indices, np.int32)
         values = np.ascontiguousarray(X.data)
         for f, known in self.categories.items():
@@ -200,6 +200,9 @@ def _between(low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.
 
 
 def _canonical(X: Any) -> Any:
+    """X with each row's entries sorted, and none twice; the caller's matrix stays as it is."""
+    if X.has_sorted_indices and X.has_canonical_format:
+        return X
     X = X.copy()
     X.sum_duplicates()
     return X

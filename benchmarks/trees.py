@@ -51,12 +51,18 @@ class Split(NamedTuple):
     y_test: NDArray[np.int32]
 
 
-class Rival(NamedTuple):
-    """What a hundred trees of scikit-learn took and gave."""
+class Run(NamedTuple):
+    """What a classifier took."""
 
     fit_seconds: float
     predict_seconds: float
-    model_bytes: int
+    model_bytes: float
+
+
+class Outcome(NamedTuple):
+    """What a classifier took and gave."""
+
+    took: Run
     accuracy: float
 
 
@@ -157,34 +163,35 @@ def letter(rounds: int) -> bool:
 # Whole ensembles beside forests
 
 
+def run(clf: Any, data: Split) -> tuple[Run, Any]:
+    """Fits, and asks three times; also what is to be judged: a forest's probabilities, else the classes."""
+    start = time.perf_counter()
+    clf.fit(data.X, data.y)
+    fit = time.perf_counter() - start
+    ask = clf.predict if isinstance(clf, NaryClassifier) else clf.predict_proba
+    predict = side_by_side({"": lambda: ask(data.X_test)}, 3)[""]
+    return Run(fit, predict, model_bytes(clf)), ask(data.X_test)
+
+
 @cache
-def rival(name: str) -> Rival:
-    """A hundred trees in portions; their probabilities, times and sizes are summed."""
+def turns(name: str) -> tuple[Outcome, Outcome]:
+    """NaryClassifier and a portion of the rival's trees in turn, until the rival has a hundred.
+
+    Of NaryClassifier medians are kept, each time of another code and other trees; the rival's portions are summed.
+    """
     data = split("kanji1000", KANJI_ROWS)
-    fit = predict = 0.0
-    size, total = 0, np.zeros((data.y_test.size, int(data.y.max()) + 1))
+    ours, accuracy, theirs, total = [], [], [], np.zeros((data.y_test.size, int(data.y.max()) + 1))
     for portion in range(100 // PORTION):
-        start = time.perf_counter()
-        forest = RIVALS[name](PORTION, n_jobs=JOBS, random_state=portion).fit(data.X, data.y)
-        fitted = time.perf_counter()
-        total += forest.predict_proba(data.X_test)
-        fit, predict = fit + fitted - start, predict + time.perf_counter() - fitted
-        size += model_bytes(forest)
-        del forest
+        mine, said = run(ensemble(ENSEMBLE_L[name], portion), data)
+        ours.append(mine)
+        accuracy.append(100 * float((said == data.y_test).mean()))
+        part, shares = run(RIVALS[name](PORTION, n_jobs=JOBS, random_state=portion), data)
+        theirs.append(part)
+        total += shares
         gc.collect()
-    return Rival(fit, predict, size, 100 * float((total.argmax(axis=1) == data.y_test).mean()))
-
-
-def ours(L: int, rounds: int) -> Rival:
-    """Medians over rounds, each with another code and other trees."""
-    data, runs = split("kanji1000", KANJI_ROWS), []
-    for seed in range(rounds):
-        start = time.perf_counter()
-        clf = ensemble(L, seed).fit(data.X, data.y)
-        fitted = time.perf_counter()
-        accuracy = 100 * float((clf.predict(data.X_test) == data.y_test).mean())
-        runs.append(Rival(fitted - start, time.perf_counter() - fitted, model_bytes(clf), accuracy))
-    return Rival(*map(statistics.median, zip(*runs, strict=True)))
+    rights = 100 * float((total.argmax(axis=1) == data.y_test).mean())
+    median = Run(*map(statistics.median, zip(*ours, strict=True)))
+    return Outcome(median, statistics.median(accuracy)), Outcome(Run(*map(sum, zip(*theirs, strict=True))), rights)
 
 
 def peak_of_fit(L: int) -> float:
@@ -208,40 +215,39 @@ def in_fresh_process(work: Callable[[int], float], argument: int) -> float:
         return pool.submit(work, argument).result()
 
 
-def show(name: str, run: Rival) -> None:
-    print(f"    {name:<28}fit {run.fit_seconds:7.2f} s, predict {run.predict_seconds:6.3f} s, "
-          f"model {run.model_bytes / 1e6:8.1f} MB, accuracy {run.accuracy:.2f}")  # fmt: skip
+def show(name: str, took: Run, accuracy: float) -> None:
+    print(f"    {name:<28}fit {took.fit_seconds:7.2f} s, predict {took.predict_seconds:6.3f} s, "
+          f"model {took.model_bytes / 1e6:8.1f} MB, accuracy {accuracy:.2f}")  # fmt: skip
 
 
-def beside_forest(name: str, rounds: int) -> bool:
-    L = ENSEMBLE_L[name]
-    print(f"\nwhole ensemble, kanji1000, N={ENSEMBLE_N}, L={L}, {FAST}, one drawn code, beside {name}, 100 trees grown "
-          f"and asked {PORTION} at a time, n_jobs={JOBS}")  # fmt: skip
-    mine, theirs = ours(L, rounds), rival(name)
-    show("NaryClassifier.fit", mine)
-    show(name, theirs)
-    met = bar(f"fit faster than {name}", theirs.fit_seconds / mine.fit_seconds, TIMES[name])
+def title(what: str, name: str) -> None:
+    print(f"\n{what}, kanji1000, N={ENSEMBLE_N}, L={ENSEMBLE_L[name]}, {FAST}, one drawn code; "
+          f"{name}: 100 trees, {PORTION} at a time, summed; n_jobs={JOBS}")  # fmt: skip
+
+
+def beside_forest(name: str) -> bool:
+    title("whole ensemble", name)
+    mine, theirs = turns(name)
+    show("NaryClassifier", *mine)
+    show(name, *theirs)
+    met = bar(f"fit faster than {name}", theirs.took.fit_seconds / mine.took.fit_seconds, TIMES[name])
     met &= bar(f"accuracy ahead of {name}", mine.accuracy - theirs.accuracy, 0, " points")
     if name == "random forest":
-        met &= bar(f"model smaller than that of {name}", theirs.model_bytes / mine.model_bytes, 300)
-        met &= bar("peak memory of the fit beyond X", in_fresh_process(peak_of_fit, L), 400, " MB", most=True)
+        met &= bar(f"model smaller than that of {name}", theirs.took.model_bytes / mine.took.model_bytes, 300)
+        peak = in_fresh_process(peak_of_fit, ENSEMBLE_L[name])
+        met &= bar("peak memory of the fit beyond X", peak, 400, " MB", most=True)
     return met
 
 
 def ensembles(rounds: int) -> bool:
-    return beside_forest("random forest", rounds) & beside_forest("extra trees", rounds)
+    return beside_forest("random forest") & beside_forest("extra trees")
 
 
 def predict(rounds: int) -> bool:
-    data = split("kanji1000", KANJI_ROWS)
-    print(
-        f"\npredict, kanji1000, {data.y_test.size:,} rows, L=100, N={ENSEMBLE_N}; the forest {PORTION} trees at a time"
-    )
-    clf = ensemble(100).fit(data.X, data.y)
-    seconds = side_by_side({"predict": lambda: clf.predict(data.X_test)}, 2 * rounds + 1)["predict"]
-    theirs = rival("random forest").predict_seconds
-    print(f"    NaryClassifier {seconds:.3f} s, random forest {theirs:.3f} s")
-    return bar("predict faster than random forest", theirs / seconds, 10)
+    title("predict of 13,890 rows", "random forest")
+    mine, theirs = (outcome.took.predict_seconds for outcome in turns("random forest"))
+    print(f"    NaryClassifier {mine:.3f} s, random forest {theirs:.3f} s")
+    return bar("predict faster than random forest", theirs / mine, 10)
 
 
 # Growth of cost
@@ -319,11 +325,11 @@ def ovo(rounds: int) -> bool:
     clf = NaryClassifier(Trees(), code="ovo", n_jobs=JOBS, random_state=0).fit(data.X, data.y)
     fitted = time.perf_counter()
     right = clf.predict(data.X_test) == data.y_test
-    run = Rival(fitted - start, time.perf_counter() - fitted, model_bytes(clf), 100 * float(right.mean()))
-    show("NaryClassifier, one-vs-one", run)
-    met = bar("fit", run.fit_seconds, 120, " s", most=True)
-    met &= bar("model", run.model_bytes / 1e6, 200, " MB", most=True)
-    return met & bar(f"predict, {data.y_test.size:,} rows", run.predict_seconds, 120, " s", most=True)
+    took = Run(fitted - start, time.perf_counter() - fitted, model_bytes(clf))
+    show("NaryClassifier, one-vs-one", took, 100 * float(right.mean()))
+    met = bar("fit", took.fit_seconds, 120, " s", most=True)
+    met &= bar("model", took.model_bytes / 1e6, 200, " MB", most=True)
+    return met & bar(f"predict, {data.y_test.size:,} rows", took.predict_seconds, 120, " s", most=True)
 
 
 SECTIONS: dict[str, Callable[[int], bool]] = {

@@ -90,8 +90,12 @@ def grid(n_classes: int) -> list[Options]:
 
 
 def judged(options: Options, X: NDArray[np.float32], y: NDArray[np.intp], folds: list[Fold]) -> list[float]:
-    """Accuracy on the rows left out of each fold."""
-    return [nary(options, fold.seed, 1).fit(X[fold.a], y[fold.a]).score(X[fold.b], y[fold.b]) for fold in folds]
+    """Accuracy on the rows left out of each fold; a fold that lacks a class has no more symbols than classes."""
+    scores = []
+    for seed, a, b in folds:
+        N = min(options["n_symbols"], np.unique(y[a]).size)
+        scores.append(nary({**options, "n_symbols": N}, seed, 1).fit(X[a], y[a]).score(X[b], y[b]))
+    return scores
 
 
 def folds_of(X: NDArray[np.float32], y: NDArray[np.intp], seed: int) -> list[Fold]:

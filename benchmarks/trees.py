@@ -177,7 +177,8 @@ def run(clf: Any, data: Split) -> tuple[Run, Any]:
 def turns(name: str) -> tuple[Outcome, Outcome]:
     """NaryClassifier and a portion of the rival's trees in turn, until the rival has a hundred.
 
-    Of NaryClassifier medians are kept, each time of another code and other trees; the rival's portions are summed.
+    Of NaryClassifier medians are kept, each time of another code and other trees. Of the rival's portions sizes and
+    probabilities are summed, and the median time counts for each, so that a noisy moment weighs on neither.
     """
     data = split("kanji1000", KANJI_ROWS)
     ours, accuracy, theirs, total = [], [], [], np.zeros((data.y_test.size, int(data.y.max()) + 1))
@@ -190,8 +191,13 @@ def turns(name: str) -> tuple[Outcome, Outcome]:
         total += shares
         gc.collect()
     rights = 100 * float((total.argmax(axis=1) == data.y_test).mean())
-    median = Run(*map(statistics.median, zip(*ours, strict=True)))
-    return Outcome(median, statistics.median(accuracy)), Outcome(Run(*map(sum, zip(*theirs, strict=True))), rights)
+    medians = [Run(*map(statistics.median, zip(*runs, strict=True))) for runs in (ours, theirs)]
+    hundred = Run(
+        medians[1].fit_seconds * len(theirs),
+        medians[1].predict_seconds * len(theirs),
+        sum(part.model_bytes for part in theirs),
+    )
+    return Outcome(medians[0], statistics.median(accuracy)), Outcome(hundred, rights)
 
 
 def peak_of_fit(L: int) -> float:
@@ -222,7 +228,8 @@ def show(name: str, took: Run, accuracy: float) -> None:
 
 def title(what: str, name: str) -> None:
     print(f"\n{what}, kanji1000, N={ENSEMBLE_N}, L={ENSEMBLE_L[name]}, {FAST}, one drawn code; "
-          f"{name}: 100 trees, {PORTION} at a time, summed; n_jobs={JOBS}")  # fmt: skip
+          f""
+          f"{name}: 100 trees, {PORTION} at a time, median times {100 // PORTION}; n_jobs={JOBS}")  # fmt: skip
 
 
 def beside_forest(name: str) -> bool:
@@ -332,6 +339,23 @@ def ovo(rounds: int) -> bool:
     return met & bar(f"predict, {data.y_test.size:,} rows", took.predict_seconds, 120, " s", most=True)
 
 
+def cpu_seconds() -> tuple[float, float]:
+    """Of this process and its children, and of the whole machine."""
+    ticks = [int(part) for part in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+    idle = ticks[3] + ticks[4]
+    return sum(os.times()[:4]), (sum(ticks[:8]) - idle) / os.sysconf("SC_CLK_TCK")
+
+
+def quietly(section: Callable[[int], bool], rounds: int) -> bool:
+    """Runs a section, and says how busy the machine was with other work."""
+    start, (own, all_) = time.perf_counter(), cpu_seconds()
+    met = section(rounds)
+    own_after, all_after = cpu_seconds()
+    cores = (all_after - all_ - own_after + own) / (time.perf_counter() - start)
+    print(f"    (other work meanwhile took {max(cores, 0):.2f} cores)")
+    return met
+
+
 SECTIONS: dict[str, Callable[[int], bool]] = {
     "exact": exact, "letter": letter, "ensemble": ensembles, "predict": predict, "growth": growth, "ovo": ovo,
 }  # fmt: skip
@@ -343,7 +367,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     chosen = parser.parse_args()
     print(f"{machine()}, {JOBS} threads of {os.cpu_count()} cores, load before {os.getloadavg()[0]:.1f}")
-    missed = [name for name in chosen.only if not SECTIONS[name](chosen.rounds)]
+    missed = [name for name in chosen.only if not quietly(SECTIONS[name], chosen.rounds)]
     print(f"\na required figure was MISSED in: {', '.join(missed)}" if missed else "\nall required figures met")
     raise SystemExit(bool(missed))
 

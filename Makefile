@@ -29,7 +29,9 @@ architecture: $(VENV)/dev.done
 bench: $(VENV)/dev.done
 	$(BIN)/python benchmarks/decode.py
 	$(BIN)/python benchmarks/search.py
-	if [ -d "$${NARY_DATA:-../shared/data}" ]; then $(BIN)/python benchmarks/letter.py; fi
+	if [ -d "$${NARY_DATA:-../shared/data}" ]; then $(BIN)/python -m pip install --quiet lightgbm && \
+	  $(BIN)/python benchmarks/letter.py && $(BIN)/python benchmarks/trees.py && \
+	  $(BIN)/python benchmarks/trees_accuracy.py; fi
 
 docs: $(VENV)/dev.done
 	$(BIN)/pdoc --docformat numpy --output-directory docs/_build nary

@@ -108,13 +108,14 @@ float score_squares(const Sum* left, const Sum* left_squares, const Sum* right_s
   return largest[0];
 }
 
-inline double term(double weight, bool entropy) {
+inline double term(double weight, bool entropy, const double* logs) {
   if (!entropy) return weight * weight;
+  if (logs) return logs[static_cast<std::int64_t>(weight)];
   return weight > 0 ? weight * __builtin_log2(weight) : 0.0;
 }
 
 void sum_any(const NodeBlock& node, const std::uint8_t* thresholds, std::int64_t n_thresholds, bool entropy,
-             std::uint32_t* left_rows, double* left, double* left_values, double* right_values) {
+             const double* logs, std::uint32_t* left_rows, double* left, double* left_values, double* right_values) {
   for (std::int64_t t = 0; t < n_thresholds; ++t, thresholds += kLanes, left_rows += kLanes, left += kLanes,
                     left_values += kLanes, right_values += kLanes) {
     for (std::int64_t f = 0; f < kLanes; ++f) left_rows[f] = 0, left[f] = left_values[f] = right_values[f] = 0;
@@ -141,8 +142,8 @@ void sum_any(const NodeBlock& node, const std::uint8_t* thresholds, std::int64_t
       begin = end;
       for (std::int64_t f = 0; f < kLanes; ++f) {
         left[f] += below[f];
-        left_values[f] += term(below[f], entropy);
-        right_values[f] += term(whole - below[f], entropy);
+        left_values[f] += term(below[f], entropy, logs);
+        right_values[f] += term(whole - below[f], entropy, logs);
       }
     }
   }

@@ -75,9 +75,11 @@ struct TreeKernels {
   CountKernels<std::uint16_t> counts_u16;  // for at most 255 rows
   CountKernels<std::uint32_t> counts_u32;  // for at most 65,535
   // For any number of rows, weights and criterion: left_rows counts them, left adds their weights, and with f(w) = w^2, or
-  // w log2 w where `entropy`, left_values and right_values sum f over the symbols.
+  // w log2 w where `entropy`, left_values and right_values sum f over the symbols. `logs` has f of all numbers up to the
+  // node's weight, or is null.
   void (*sum_any)(const NodeBlock& node, const std::uint8_t* thresholds, std::int64_t n_thresholds, bool entropy,
-                  std::uint32_t* left_rows, double* left, double* left_values, double* right_values);
+                  const double* logs, std::uint32_t* left_rows, double* left, double* left_values,
+                  double* right_values);
   // The same as counts_u32.sum for every bin as a threshold; with `shift` the last stands for "only missing values". For at
   // most kPackedGroups symbols. `packed` (256, 16) holds zeros before and after; `counts` has room for (n_bins + 1, symbols,
   // 16). A blocked feature, and those from n_features on, have no rows on the left.

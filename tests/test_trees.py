@@ -480,6 +480,16 @@ def test_columns_see_different_features_and_rows() -> None:
     assert learner.feature_importances_.sum() == pytest.approx(1)
 
 
+def test_importances_of_a_classifier_are_its_learners() -> None:
+    clf = NaryClassifier(n_symbols=3, n_columns=12, random_state=0)
+    assert not hasattr(clf, "feature_importances_")
+    clf.fit(DIGITS[:300], DIGIT[:300])
+    assert clf.feature_importances_ is clf.learner_.feature_importances_
+    plain = NaryClassifier(DecisionTreeClassifier(), n_symbols=3, n_columns=12).fit(DIGITS[:300], DIGIT[:300])
+    with pytest.raises(AttributeError, match=r"needs a learner that has them, such as learners\.Trees; got PerColumn"):
+        plain.feature_importances_  # noqa: B018
+
+
 def test_categories_are_split_by_frequency() -> None:
     rng = np.random.default_rng(0)
     kinds = rng.choice([40.0, 3.0, 17.0, 8.0], 400, p=[0.4, 0.3, 0.2, 0.1])

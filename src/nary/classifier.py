@@ -140,6 +140,17 @@ class NaryClassifier(ClassifierMixin, BaseEstimator):
         )
         return self
 
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """The learner's importances of the features, in the mean over all columns; `Trees` have them."""
+        check_is_fitted(self, "learner_")
+        importances: NDArray[np.float64] | None = getattr(self.learner_, "feature_importances_", None)
+        if importances is None:
+            raise AttributeError(
+                f"feature_importances_ needs a learner that has them, such as learners.Trees; got {self.learner_!r}."
+            )
+        return importances
+
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of least cost for each row; of equal costs the first class."""
         best = self._nearest(self._read(X))

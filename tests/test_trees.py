@@ -132,6 +132,16 @@ def test_trees_equal_their_twin_where_counts_outgrow_two_bytes(level: str, n: in
     assert_equals_twin(X, y, {"splitter": "best", "max_depth": 2, "seed": 1}, 6)
 
 
+@pytest.mark.parametrize("splitter", ["sampled", "random"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_very_large_nodes_under_drawn_thresholds_equal_their_twin(level: str, splitter: str, weighted: bool) -> None:
+    rng = np.random.default_rng(1)
+    n = 65700
+    weights = rng.integers(1, 4, n).astype(float) if weighted else None
+    rules = {"splitter": splitter, "n_thresholds": 9, "max_depth": 2, "seed": 1}
+    assert_equals_twin(draw(rng, n, 2), rng.integers(0, 3, n), rules, 40, weights)
+
+
 @pytest.mark.parametrize("n_thresholds", [1, 2, 7, 8, 9, 31, 32, 33, 63, 64, 65])
 @pytest.mark.parametrize("D", [7, 40])
 def test_trees_equal_their_twin_for_numbers_of_thresholds_around_every_batch(

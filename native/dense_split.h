@@ -45,7 +45,9 @@ class DenseFinder {
   // Which thresholds this node is searched with, the same for all blocks of features.
   void lay_out(const Node& node, const Search& search) {
     every_bin_ = search.splitter == Splitter::best && node.n >= most_bins_;
+    // With few bins comparing with all of them takes less than adding to one.
     by_histogram_ = search.splitter == Splitter::best && static_cast<std::int64_t>(node.n) >= 2 * most_bins_ &&
+                    most_bins_ >= 32 * rows_.copies &&
                     node.ends.size() <= kPackedGroups && !node.weights && !search.entropy && node.n <= 65535;
     const bool any = node.weights || search.entropy || node.n > 65535;
     by_tally_ = any && search.splitter == Splitter::best &&

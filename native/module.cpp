@@ -1,4 +1,4 @@
-// The Python module nary._native. src/nary/_kernels.py is its only caller and checks every argument first.
+// The Python module nary._native. src/nary/_kernels/ is its only caller and checks every argument first.
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>

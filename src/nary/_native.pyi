@@ -1,4 +1,4 @@
-"""Types of the compiled core; `_kernels.py` is its only caller."""
+"""Types of the compiled core; `_kernels/` is its only caller."""
 
 from typing import Any
 

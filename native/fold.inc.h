@@ -65,14 +65,38 @@ void lay_column_by_copying(const std::int16_t* symbols, std::int64_t stride, std
   }
 }
 
+// Where every wrong symbol costs alike all cells take that cost, and then each sample's own symbol its.
+template <class T>
+void lay_column_by_filling(const std::int16_t* symbols, std::int64_t stride, std::int64_t n_rows,
+                           std::int64_t n_symbols, const T* profile, T neutral, T* cells) {
+  const T wrong = static_cast<T>(profile[1] - neutral), right = static_cast<T>(profile[0] - neutral);
+  T row[kTile];
+  for (std::int64_t i = 0; i < kTile; ++i) row[i] = i < n_rows ? wrong : T{0};
+  for (std::int64_t m = 0; m < n_symbols; ++m) {
+    for (std::int64_t i = 0; i < kTile; ++i) cells[m * kTile + i] = row[i];
+  }
+  for (std::int64_t i = 0; i < n_rows; ++i) cells[symbols[i * stride] * kTile + i] = right;
+}
+
+template <class T>
+bool is_flat(const T* profile, std::int64_t n_symbols) {
+  for (std::int64_t apart = 2; apart < n_symbols; ++apart) {
+    if (profile[apart] != profile[1]) return false;
+  }
+  return true;
+}
+
 template <class T>
 void lay_symbols(const std::int16_t* symbols, std::int64_t stride, std::int64_t n_rows, std::int64_t n_columns,
                  std::int64_t n_symbols, const T* profile, const T* neutral, T* table) {
   profile += n_symbols - 1;
+  const bool few = n_symbols <= NARY_VECTOR_BYTES / 4, flat = !few && is_flat(profile, n_symbols);
   for (std::int64_t s = 0; s < n_columns; ++s) {
     T* cells = table + s * n_symbols * kTile;
-    if (n_symbols <= NARY_VECTOR_BYTES / 4) {
+    if (few) {
       lay_column_by_comparing(symbols + s, stride, n_rows, n_symbols, profile, neutral[s], cells);
+    } else if (flat) {
+      lay_column_by_filling(symbols + s, stride, n_rows, n_symbols, profile, neutral[s], cells);
     } else {
       lay_column_by_copying(symbols + s, stride, n_rows, n_symbols, profile, neutral[s], cells);
     }

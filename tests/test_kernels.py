@@ -69,13 +69,15 @@ def test_groups_of_columns_at_every_border(level: str, K: int, group: int, L: in
 @pytest.mark.parametrize("dtype", [np.float32, np.uint16])
 @pytest.mark.parametrize("n_rows", ROWS)
 @pytest.mark.parametrize("N", [2, 3, 4, 5, 8, 9, 15, 16, 17, 40])
-def test_fold_of_symbols_equals_its_twin(level: str, dtype: type, n_rows: int, N: int) -> None:
+@pytest.mark.parametrize("flat", [False, True])
+def test_fold_of_symbols_equals_its_twin(level: str, dtype: type, n_rows: int, N: int, flat: bool) -> None:
     rng = np.random.default_rng(N)
     K, L = 41, 21
     symbols = draw_symbols(rng, K, L, N, 0.3 if N % 2 else 0.0)
     order = fold_order(CodeMatrix(symbols, N))
     said = rng.integers(0, N, (n_rows, L)).astype(np.int16)
     profile, neutral = np.arange(N).astype(dtype) * 2, np.full(L, 3, dtype)
+    profile = np.minimum(profile, 2) if flat else profile  # every wrong symbol costs alike, as under Hamming
     expected = _reference.fold_symbols(
         symbols, said, profile.astype(np.float32), neutral.astype(np.float32), 3.0 * L, order.group
     )

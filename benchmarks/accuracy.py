@@ -20,24 +20,26 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
+from sklearn.tree import DecisionTreeClassifier
 
 from nary import NaryClassifier
+from nary.learners import Trees
 
 TRAIN_ROWS = {"letter": 5000, "pendigits": 3498, "satimage": 3435, "segment": 1310, "vowel": 462}
 JOBS = 2
 
 
-def methods(seed: int) -> dict[str, Any]:
-    tree, wild = DecisionTreeClassifier(), ExtraTreeClassifier()
+def methods(seed: int, n_classes: int) -> dict[str, Any]:
+    tree, wild = DecisionTreeClassifier(), Trees(splitter="random", n_thresholds=1)
     nary: dict[str, Any] = {"n_jobs": JOBS, "random_state": seed}
-    linear = LinearDiscriminantAnalysis()
+    linear, most_symbols = LinearDiscriminantAnalysis(), min(10, n_classes)
     return {
-        "**N-ary ECOC**, trees (default)": NaryClassifier(tree, **nary),
-        "**N-ary ECOC**, extra trees": NaryClassifier(wild, **nary),
-        "one-vs-one, trees": NaryClassifier(tree, code="ovo", **nary),
-        "one-vs-all, trees": NaryClassifier(tree, code="ova", **nary),
-        "binary random ECOC, trees": NaryClassifier(tree, code="dense", **nary),
+        "**N-ary ECOC**, trees (default)": NaryClassifier(**nary),
+        '**N-ary ECOC**, trees, `splitter="random"`, N=10': NaryClassifier(wild, n_symbols=most_symbols, **nary),
+        "**N-ary ECOC**, scikit-learn's trees": NaryClassifier(tree, **nary),
+        "one-vs-one, scikit-learn's trees": NaryClassifier(tree, code="ovo", **nary),
+        "one-vs-all, scikit-learn's trees": NaryClassifier(tree, code="ova", **nary),
+        "binary random ECOC, scikit-learn's trees": NaryClassifier(tree, code="dense", **nary),
         "direct tree": DecisionTreeClassifier(random_state=seed),
         "random forest, 100 trees": RandomForestClassifier(100, n_jobs=JOBS, random_state=seed),
         "extra trees, 100 trees": ExtraTreesClassifier(100, n_jobs=JOBS, random_state=seed),
@@ -57,7 +59,7 @@ def measure(folder: Path, splits: int) -> tuple[dict[str, dict[str, list[float]]
         for seed in range(splits):
             order = np.random.default_rng(seed).permutation(y.size)
             train, test = order[:n_train], order[n_train:]
-            for name, clf in methods(seed).items():
+            for name, clf in methods(seed, np.unique(y).size).items():
                 start = time.perf_counter()
                 clf.fit(X[train], y[train])
                 seconds.setdefault(name, {}).setdefault(data, []).append(time.perf_counter() - start)

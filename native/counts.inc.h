@@ -84,11 +84,10 @@ void sum_squares(const NodeBlock& node, const std::uint8_t* thresholds, std::int
 }
 
 template <class Sum>
-bool score_squares(const Sum* left, const Sum* left_squares, const Sum* right_squares, std::int64_t n,
-                   std::int64_t min_leaf, float floor, float* out) {
+float score_squares(const Sum* left, const Sum* left_squares, const Sum* right_squares, std::int64_t n,
+                    std::int64_t min_leaf, float* out) {
   const std::int32_t rows = static_cast<std::int32_t>(n);
   const std::int32_t least = static_cast<std::int32_t>(min_leaf), most = rows - least;
-  std::int32_t above = 0;
   for (std::int64_t f = 0; f < kLanes; ++f) {
     const std::int32_t l = left[f];
     const float nl = static_cast<float>(l), nr = static_cast<float>(rows - l);
@@ -97,18 +96,26 @@ bool score_squares(const Sum* left, const Sum* left_squares, const Sum* right_sq
     const float product = fits ? nl * nr : 1.0f;
     const float score = fits ? (sl * nr + sr * nl) / product : -1.0f;
     out[f] = score;
-    above |= score >= floor;
   }
-  return above != 0;
+  float largest[16];
+  for (int k = 0; k < 16; ++k) largest[k] = out[k];
+  for (std::int64_t f = 16; f < kLanes; f += 16) {
+    for (int k = 0; k < 16; ++k) largest[k] = largest[k] < out[f + k] ? out[f + k] : largest[k];
+  }
+  for (int half = 8; half > 0; half /= 2) {
+    for (int k = 0; k < half; ++k) largest[k] = largest[k] < largest[k + half] ? largest[k + half] : largest[k];
+  }
+  return largest[0];
 }
 
-inline double term(double weight, bool entropy) {
+inline double term(double weight, bool entropy, const double* logs) {
   if (!entropy) return weight * weight;
+  if (logs) return logs[static_cast<std::int64_t>(weight)];
   return weight > 0 ? weight * __builtin_log2(weight) : 0.0;
 }
 
 void sum_any(const NodeBlock& node, const std::uint8_t* thresholds, std::int64_t n_thresholds, bool entropy,
-             std::uint32_t* left_rows, double* left, double* left_values, double* right_values) {
+             const double* logs, std::uint32_t* left_rows, double* left, double* left_values, double* right_values) {
   for (std::int64_t t = 0; t < n_thresholds; ++t, thresholds += kLanes, left_rows += kLanes, left += kLanes,
                     left_values += kLanes, right_values += kLanes) {
     for (std::int64_t f = 0; f < kLanes; ++f) left_rows[f] = 0, left[f] = left_values[f] = right_values[f] = 0;
@@ -118,16 +125,15 @@ void sum_any(const NodeBlock& node, const std::uint8_t* thresholds, std::int64_t
       double whole = 0, below[kLanes] = {};
       for (; begin < end; begin += kMostBytes) {
         const std::uint32_t last = end - begin < kMostBytes ? end : begin + kMostBytes;
-        float some[kLanes] = {}, all = 0;  // few enough that floats lose little
-        std::uint32_t rows[kLanes] = {};
+        std::uint32_t some[kLanes] = {}, rows[kLanes] = {}, all = 0;
         for (std::uint32_t i = begin; i < last; ++i) {
           const std::uint8_t* x = node.cells + node.rows[i] * node.stride;
-          const float weight = node.weights ? node.weights[i] : 1.0f;
+          const std::uint32_t weight = node.weights ? node.weights[i] : 1;
           all += weight;
           for (std::int64_t f = 0; f < kLanes; ++f) {
             const bool is_left = static_cast<std::uint8_t>(x[f] + node.shift) <= thresholds[f];
             rows[f] += is_left;
-            some[f] += is_left ? weight : 0.0f;
+            some[f] += is_left ? weight : 0;
           }
         }
         whole += all;
@@ -136,8 +142,8 @@ void sum_any(const NodeBlock& node, const std::uint8_t* thresholds, std::int64_t
       begin = end;
       for (std::int64_t f = 0; f < kLanes; ++f) {
         left[f] += below[f];
-        left_values[f] += term(below[f], entropy);
-        right_values[f] += term(whole - below[f], entropy);
+        left_values[f] += term(below[f], entropy, logs);
+        right_values[f] += term(whole - below[f], entropy, logs);
       }
     }
   }

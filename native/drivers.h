@@ -37,13 +37,15 @@ void distances(const S* words, std::int64_t n_words, std::int64_t stride, std::i
                bool absolute, int n_threads, std::int32_t* out);
 
 struct SearchResult {
-  std::int64_t candidate;     // -1: none has a full set of distinct columns
+  std::int64_t candidate;     // -1: none
   std::int32_t min_distance;
 };
 
-// The candidate with the largest minimum distance, the first of equals; its symbols are left in `best`.
+// Of candidates first..last-1 the one with the largest minimum distance, the first of equals, if that is above `floor`; its
+// symbols are left in `best`. A candidate without a full set of distinct columns does not count.
 template <class S>
-SearchResult search_random(std::uint64_t seed, std::int64_t n_candidates, std::int64_t n_classes,
+SearchResult search_random(std::uint64_t seed, std::int64_t first, std::int64_t last, std::int32_t floor,
+                           std::int64_t n_classes,
                            std::int64_t n_columns, std::uint32_t n_symbols, bool absolute, bool distinct_columns,
                            int n_threads, S* best);
 

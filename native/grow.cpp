@@ -41,10 +41,10 @@ class Grower {
     take_features();
     grown_.clear();
     open_.clear();
-    if (here_.rows.empty()) return Tree{};  // no row takes part: the tree says symbol 0
+    if (here_.rows.empty()) return saying_nothing();
     const auto n = static_cast<double>(here_.rows.size());
     const auto at_least = [n](double value, bool fraction) {
-      return static_cast<std::uint32_t>(std::min(4e9, fraction ? std::ceil(value * n) : value));
+      return static_cast<std::uint32_t>(std::min(1e9, fraction ? std::ceil(value * n) : value));
     };
     min_leaf_ = std::max(1u, at_least(options_.min_samples_leaf, options_.leaf_is_fraction));
     min_split_ = std::max({2u, at_least(options_.min_samples_split, options_.split_is_fraction), 2 * min_leaf_});
@@ -66,7 +66,7 @@ class Grower {
   struct Rows {
     std::vector<std::uint32_t> rows;
     std::vector<std::uint16_t> symbols;
-    std::vector<float> weights;  // empty: all are 1
+    std::vector<std::uint32_t> weights;  // empty: all are 1
 
     void resize(std::size_t n, bool weighted) {
       rows.resize(n), symbols.resize(n);
@@ -144,21 +144,35 @@ class Grower {
     std::swap(here_.symbols, there_.symbols);
   }
 
+  // The rows' weights as whole numbers up to kMostWeight, scaled by a power of two: sums of them are exact, and integer
+  // weights keep their ratios. Rows of weight 0 are left out.
   void weigh_rows() {
     if (!columns_.row_weights && !columns_.balance_symbols) return;
-    here_.weights.resize(here_.rows.size());
-    std::vector<double> of_symbol(static_cast<std::size_t>(columns_.n_symbols), 0.0);
-    double all = 0;
-    std::int64_t present = 0;
-    for (std::size_t i = 0; i < here_.rows.size(); ++i) {
-      here_.weights[i] = columns_.row_weights ? columns_.row_weights[here_.rows[i]] : 1.0f;
-      all += here_.weights[i];
-      present += of_symbol[here_.symbols[i]] == 0;
-      of_symbol[here_.symbols[i]] += here_.weights[i];
+    std::vector<double> weights(here_.rows.size(), 1.0);
+    if (columns_.row_weights) {
+      for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = columns_.row_weights[here_.rows[i]];
     }
-    if (!columns_.balance_symbols) return;
-    for (std::size_t i = 0; i < here_.rows.size(); ++i) {
-      here_.weights[i] *= static_cast<float>(all / (static_cast<double>(present) * of_symbol[here_.symbols[i]]));
+    if (columns_.balance_symbols) balance(weights);
+    const double most = weights.empty() ? 0 : *std::max_element(weights.begin(), weights.end());
+    const double least = weights.empty() ? 0 : *std::min_element(weights.begin(), weights.end());
+    if (most == least && most > 0) return;  // all weigh alike
+    const int shift = most > 0 ? 19 - std::ilogb(most) : 0;
+    std::size_t n = 0;
+    here_.weights.resize(weights.size());
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      if (weights[i] <= 0) continue;
+      here_.rows[n] = here_.rows[i], here_.symbols[n] = here_.symbols[i];
+      here_.weights[n++] = static_cast<std::uint32_t>(std::max(1.0, std::round(std::ldexp(weights[i], shift))));
+    }
+    here_.resize(n, true);
+  }
+
+  // Every symbol weighs as much as any other.
+  void balance(std::vector<double>& weights) const {
+    std::vector<double> of_symbol(static_cast<std::size_t>(columns_.n_symbols), 0.0);
+    for (std::size_t i = 0; i < weights.size(); ++i) of_symbol[here_.symbols[i]] += weights[i];
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      if (weights[i] > 0) weights[i] /= of_symbol[here_.symbols[i]];
     }
   }
 
@@ -205,7 +219,7 @@ class Grower {
     majority_ = 0;
     double total = 0;
     for (std::uint32_t i = 0; i < node_.n; ++i) {
-      total += node_.weights ? node_.weights[i] : 1.0f;
+      total += node_.weights ? node_.weights[i] : 1;
       if (i + 1 < node_.n && node_.symbols[i + 1] == node_.symbols[i]) continue;
       node_.ends.push_back(i + 1), node_.totals.push_back(total);
       node_.weight += total;
@@ -281,9 +295,12 @@ class Grower {
     std::uint32_t left = open.begin, right = 0;
     int low = -1, high = 256;  // the largest bin on the left and the least on the right, missing values aside
     bool any_missing = false;
+    double left_weight = 0, weight = 0;
     for (std::uint32_t i = open.begin; i < open.end; ++i) {
       const std::uint8_t bin = cell(here_.rows[i], found.feature);
       const bool is_left = goes_left(bin, found.bin, found.missing_left);
+      const double its = with_weights ? here_.weights[i] : 1;
+      weight += its, left_weight += is_left ? its : 0.0;
       if (bin == kMissing) {
         any_missing = true;
       } else if (is_left) {
@@ -298,7 +315,7 @@ class Grower {
       }
     }
     for (std::uint32_t k = 0; k < right; ++k) here_.move(left + k, there_, k, with_weights);
-    const bool missing_left = any_missing ? found.missing_left : left - open.begin > open.end - left;
+    const bool missing_left = any_missing ? found.missing_left : left_weight > weight - left_weight;
     const auto node = static_cast<std::size_t>(open.node);
     grown_[node].test = Split::pack(found.feature, missing_left, last_bin_left(found, low, high));
     grown_[node].gain = open.gain;
@@ -376,16 +393,29 @@ class Grower {
         const std::uint8_t bin = cell(here_.rows[i], split.test >> 9);
         at = goes_left(bin, split.test & 255, split.test >> 8 & 1) ? split.left : split.right;
       }
-      counts[static_cast<std::size_t>(~at) * N + here_.symbols[i]] += weighted() ? here_.weights[i] : 1.0f;
+      counts[static_cast<std::size_t>(~at) * N + here_.symbols[i]] += weighted() ? here_.weights[i] : 1;
     }
     tree.leaf_shares.resize(counts.size());
     for (std::size_t leaf = 0; leaf < tree.leaf_symbols.size(); ++leaf) {
-      double all = 0;
-      for (std::size_t k = 0; k < N; ++k) all += counts[leaf * N + k];
-      for (std::size_t k = 0; k < N; ++k) {
-        tree.leaf_shares[leaf * N + k] = static_cast<std::uint8_t>(all > 0 ? std::lround(255 * counts[leaf * N + k] / all) : 0);
-      }
+      const double* first = counts.data() + leaf * N;
+      const double most = *std::max_element(first, first + N);
+      for (std::size_t k = 0; k < N; ++k) tree.leaf_shares[leaf * N + k] = share(first[k], most);
     }
+  }
+
+  // In units of 1/255 of the most frequent symbol's; one that was seen is never 0.
+  static std::uint8_t share(double count, double most) {
+    return count > 0 ? static_cast<std::uint8_t>(std::max(1.0, std::round(255 * count / most))) : 0;
+  }
+
+  // The tree of a column without rows: it says symbol 0 and, of the symbols' chances, that all are alike.
+  Tree saying_nothing() const {
+    Tree tree;
+    if (options_.leaf_distributions) {
+      tree.leaf_symbols.push_back(0);
+      tree.leaf_shares.assign(static_cast<std::size_t>(columns_.n_symbols), 255);
+    }
+    return tree;
   }
 
   const BinnedRows& rows_;

@@ -43,13 +43,17 @@ struct CodeKernels {
 };
 
 constexpr std::int64_t kLanes = 64;  // features on the vector axis of a tree's counts
+constexpr int kPackedGroups = 5;     // symbols whose counts share a word in a histogram,
+constexpr int kPackedBits = 12;      // and the bits of each
+
+constexpr std::uint32_t kMostWeight = 1 << 20;  // so that those of 255 rows add up in 32 bits
 
 // The rows of a tree's node, sorted by symbol, and 64 of their features.
 struct NodeBlock {
   const std::uint8_t* cells;  // the block's first feature in row 0
   std::int64_t stride;
   const std::uint32_t* rows;
-  const float* weights;       // of rows[0..]; null: all are 1
+  const std::uint32_t* weights;  // of rows[0..], at most kMostWeight; null: all are 1
   const std::uint32_t* ends;  // where each symbol's rows end in `rows`
   std::int64_t n_groups;
   std::uint8_t shift;         // added to every cell before it is compared with a (shifted) threshold
@@ -62,18 +66,26 @@ struct CountKernels {
   void (*sum)(const NodeBlock& node, const std::uint8_t* thresholds, std::int64_t n_thresholds, Sum* left,
               Sum* left_squares, Sum* right_squares);
   // out[f] = left_squares / left + right_squares / right for one threshold, -1 where a side has less than `min_leaf` of the
-  // n rows; returns whether one of them is at least `floor`.
-  bool (*score)(const Sum* left, const Sum* left_squares, const Sum* right_squares, std::int64_t n,
-                std::int64_t min_leaf, float floor, float* out);
+  // n rows; returns the largest.
+  float (*score)(const Sum* left, const Sum* left_squares, const Sum* right_squares, std::int64_t n,
+                 std::int64_t min_leaf, float* out);
 };
 
 struct TreeKernels {
   CountKernels<std::uint16_t> counts_u16;  // for at most 255 rows
   CountKernels<std::uint32_t> counts_u32;  // for at most 65,535
   // For any number of rows, weights and criterion: left_rows counts them, left adds their weights, and with f(w) = w^2, or
-  // w log2 w where `entropy`, left_values and right_values sum f over the symbols.
+  // w log2 w where `entropy`, left_values and right_values sum f over the symbols. `logs` has f of all numbers up to the
+  // node's weight, or is null.
   void (*sum_any)(const NodeBlock& node, const std::uint8_t* thresholds, std::int64_t n_thresholds, bool entropy,
-                  std::uint32_t* left_rows, double* left, double* left_values, double* right_values);
+                  const double* logs, std::uint32_t* left_rows, double* left, double* left_values,
+                  double* right_values);
+  // The same as counts_u32.sum for every bin as a threshold; with `shift` the last stands for "only missing values". For at
+  // most kPackedGroups symbols. `packed` (256, 16) holds zeros before and after; `counts` has room for (n_bins + 1, symbols,
+  // 16). A blocked feature, and those from n_features on, have no rows on the left.
+  void (*sum_bins)(const NodeBlock& node, std::int64_t n_features, std::int64_t n_bins, const std::uint8_t* blocked,
+                   std::uint64_t* packed, std::uint32_t* counts, std::uint32_t* left, std::uint32_t* left_squares,
+                   std::uint32_t* right_squares);
   // The least and the largest cell of each feature, missing values aside (255 and 0 where there are no others).
   void (*ranges)(const NodeBlock& node, std::int64_t n_rows, std::uint8_t* low, std::uint8_t* high);
 };

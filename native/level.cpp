@@ -2,6 +2,7 @@
 #include "code.inc.h"
 #include "counts.inc.h"
 #include "fold.inc.h"
+#include "histogram.inc.h"
 #include "kernels.h"
 
 #define NARY_TEXT_OF(name) #name
@@ -24,6 +25,7 @@ const Kernels NARY_JOIN(kernels_, NARY_LEVEL) = {
     {{sum_squares<std::uint16_t>, score_squares<std::uint16_t>},
      {sum_squares<std::uint32_t>, score_squares<std::uint32_t>},
      sum_any,
+     sum_bins,
      ranges},
 };
 

@@ -1,4 +1,4 @@
-// The Python module nary._native. src/nary/_kernels.py is its only caller and checks every argument first.
+// The Python module nary._native. src/nary/_kernels/ is its only caller and checks every argument first.
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -58,11 +58,11 @@ void distances(In<S, 2> words, std::int64_t first, bool absolute, int n_threads,
 }
 
 template <class S>
-std::pair<std::int64_t, std::int32_t> search_random(std::uint64_t seed, std::int64_t n_candidates,
-                                                    std::uint32_t n_symbols, bool absolute, bool distinct_columns,
-                                                    int n_threads, Out<S, 2> best) {
+std::pair<std::int64_t, std::int32_t> search_random(std::uint64_t seed, std::int64_t first, std::int64_t last,
+                                                    std::int32_t floor, std::uint32_t n_symbols, bool absolute,
+                                                    bool distinct_columns, int n_threads, Out<S, 2> best) {
   const nb::gil_scoped_release release;
-  const auto found = nary::search_random<S>(seed, n_candidates, size(best.shape(0)), size(best.shape(1)), n_symbols,
+  const auto found = nary::search_random<S>(seed, first, last, floor, size(best.shape(0)), size(best.shape(1)), n_symbols,
                                             absolute, distinct_columns, n_threads, best.data());
   return {found.candidate, found.min_distance};
 }
@@ -91,7 +91,7 @@ template <class S>
 void define_code(nb::module_& m) {
   m.def("distances", distances<S>, "words"_a.noconvert(), "first"_a, "absolute"_a, "n_threads"_a,
         "out"_a.noconvert());
-  m.def("search_random", search_random<S>, "seed"_a, "n_candidates"_a, "n_symbols"_a, "absolute"_a,
+  m.def("search_random", search_random<S>, "seed"_a, "first"_a, "last"_a, "floor"_a, "n_symbols"_a, "absolute"_a,
         "distinct_columns"_a, "n_threads"_a, "best"_a.noconvert());
 }
 

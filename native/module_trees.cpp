@@ -48,7 +48,7 @@ auto grow(nary::BinnedRows rows, const In<double, 1>& centres, const In<std::int
           std::int64_t n_symbols, const nb::object& weights, bool balance_symbols, const Options& options,
           int n_threads) {
   rows.centres = centres.data(), rows.centre_starts = centre_starts.data(), rows.any_missing = any_missing;
-  const float* row_weights = weights.is_none() ? nullptr : nb::cast<In<float, 1>>(weights).data();
+  const double* row_weights = weights.is_none() ? nullptr : nb::cast<In<double, 1>>(weights).data();
   const nary::TreeColumns columns{class_starts.data(), starts.data(), classes.data(), symbols.data(),
                                   size(starts.shape(0)) - 1, first, n_symbols, row_weights, balance_symbols};
   nary::Trees trees;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "kernels.h"
@@ -27,7 +28,7 @@ class Random {
 struct Node {
   const std::uint32_t* rows;
   const std::uint16_t* symbols;
-  const float* weights;  // null: all are 1
+  const std::uint32_t* weights;  // whole numbers, so that sums are exact in any order; null: all are 1
   std::uint32_t n;
   std::vector<std::uint32_t> ends;  // where each symbol's rows end
   std::vector<double> totals;       // each symbol's weight
@@ -37,7 +38,7 @@ struct Node {
 // The best split seen so far. Its score is sum f(l_k) of the left over its weight plus the same of the right for Gini's
 // f(w) = w^2; for entropy sum (l_k log l_k) - l log l plus the same of the right. Of equal scores the smaller key wins.
 struct Found {
-  double score = -1e30;
+  double score = -std::numeric_limits<double>::infinity();
   std::uint64_t key = ~std::uint64_t{0};
   std::int64_t feature = -1;
   std::uint8_t bin = 0;
@@ -72,15 +73,15 @@ struct Search {
 inline std::uint64_t tie_key(const Search& search, std::int64_t n_features, std::int64_t feature, std::uint8_t bin,
                              bool missing_left) noexcept {
   const std::int64_t blocks = (n_features + kLanes - 1) / kLanes;
-  const std::int64_t block = (feature / kLanes - search.first_feature / kLanes + blocks) % blocks;
-  const std::int64_t lane = (feature % kLanes - search.first_feature % kLanes + kLanes) % kLanes;
+  const std::int64_t ahead = feature / kLanes - search.first_feature / kLanes, block = ahead < 0 ? ahead + blocks : ahead;
+  const std::int64_t lane = (feature - search.first_feature + kLanes * blocks) % kLanes;
   return (static_cast<std::uint64_t>(block) << 32) | (static_cast<std::uint64_t>(lane) << 16) |
          (static_cast<std::uint64_t>(missing_left) << 8) | bin;
 }
 
 inline double split_score(double left, double left_values, double right, double right_values, bool entropy) {
   if (!entropy) return (left_values * right + right_values * left) / (left * right);
-  return left_values - left * __builtin_log2(left) + right_values - right * __builtin_log2(right);
+  return (left_values - left * __builtin_log2(left)) + (right_values - right * __builtin_log2(right));
 }
 
 // The positions of the rows whose cells are a node's thresholds: all of them, or some drawn with their weights as chances.
@@ -98,18 +99,31 @@ inline void draw_thresholds(const Node& node, const Search& search, std::vector<
     }
     places.push_back(std::min(place, node.n - 1));
   }
+  std::sort(places.begin(), places.end());
+  places.erase(std::unique(places.begin(), places.end()), places.end());
 }
 
-// The last bin that lies at most a share `u` of the way from bin `low` to bin `high`, high itself excepted.
+// The last bin that lies at most a share `u` of the way from bin `low` to bin `high`, high itself excepted. Where centres
+// are spaced evenly the bin that far along is near it, so that is looked at first.
 inline std::uint8_t bin_between(const double* centres, std::uint8_t low, std::uint8_t high, double u) {
-  const double value = centres[low] + u * (centres[high] - centres[low]);
-  std::uint8_t first = low, count = static_cast<std::uint8_t>(high - low);  // of bins that may be the last one
-  while (count > 1) {
-    const std::uint8_t half = static_cast<std::uint8_t>(count / 2);
-    if (centres[first + half] <= value) first = static_cast<std::uint8_t>(first + half);
-    count = static_cast<std::uint8_t>(count - half);
+  constexpr int kNear = 8;
+  const double value = centres[low] * (1 - u) + centres[high] * u;
+  int first = low, end = high, guess = low + static_cast<int>(u * (high - low));
+  for (int step = 0; step < kNear; ++step) {
+    if (centres[guess] > value && guess > first) {
+      end = guess--;
+    } else if (guess + 1 < end && centres[guess + 1] <= value) {
+      first = ++guess;
+    } else {
+      return static_cast<std::uint8_t>(guess);
+    }
   }
-  return first;
+  first = std::max<int>(first, low);
+  while (end - first > 1) {  // the last one at most `value` is among first .. end - 1
+    const int middle = first + (end - first) / 2;
+    (centres[middle] <= value ? first : end) = middle;
+  }
+  return static_cast<std::uint8_t>(first);
 }
 
 }  // namespace nary

@@ -169,15 +169,17 @@ void distances(const S* words, std::int64_t n_words, std::int64_t stride, std::i
 }
 
 template <class S>
-SearchResult search_random(std::uint64_t seed, std::int64_t n_candidates, std::int64_t n_classes,
-                           std::int64_t n_columns, std::uint32_t n_symbols, bool absolute, bool distinct_columns,
-                           int n_threads, S* best) {
+SearchResult search_random(std::uint64_t seed, std::int64_t first, std::int64_t last, std::int32_t floor,
+                           std::int64_t n_classes, std::int64_t n_columns, std::uint32_t n_symbols, bool absolute,
+                           bool distinct_columns, int n_threads, S* best) {
   std::vector<Candidate<S>> scratch;
   for (int thread = 0; thread < n_threads; ++thread) {
     scratch.emplace_back(n_classes, n_columns, n_symbols, distinct_columns);
   }
-  std::atomic<std::int64_t> best_rank{-1};
-  parallel_for(n_candidates, n_threads, [&](int thread, std::int64_t index) {
+  const std::int64_t start = floor < 0 ? -1 : Candidate<S>::rank(floor, 0);
+  std::atomic<std::int64_t> best_rank{start};
+  parallel_for(last - first, n_threads, [&](int thread, std::int64_t item) {
+    const std::int64_t index = first + item;
     Candidate<S>& candidate = scratch[static_cast<std::size_t>(thread)];
     if (!candidate.draw(seed, index)) return;
     const std::int64_t rank = Candidate<S>::rank(candidate.min_distance(absolute, best_rank, index), index);
@@ -186,7 +188,7 @@ SearchResult search_random(std::uint64_t seed, std::int64_t n_candidates, std::i
     }
   });
   const std::int64_t rank = best_rank.load();
-  if (rank < 0) return {-1, 0};
+  if (rank == start) return {-1, 0};
   const SearchResult result{INT32_MAX - (rank & INT32_MAX), static_cast<std::int32_t>(rank >> 31)};
   scratch[0].draw(seed, result.candidate);
   for (std::int64_t c = 0; c < n_classes; ++c) {
@@ -199,9 +201,9 @@ template void distances(const std::uint8_t*, std::int64_t, std::int64_t, std::in
                         std::int32_t*);
 template void distances(const std::uint16_t*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool, int,
                         std::int32_t*);
-template SearchResult search_random(std::uint64_t, std::int64_t, std::int64_t, std::int64_t, std::uint32_t, bool, bool,
-                                    int, std::uint8_t*);
-template SearchResult search_random(std::uint64_t, std::int64_t, std::int64_t, std::int64_t, std::uint32_t, bool, bool,
-                                    int, std::uint16_t*);
+template SearchResult search_random(std::uint64_t, std::int64_t, std::int64_t, std::int32_t, std::int64_t, std::int64_t,
+                                    std::uint32_t, bool, bool, int, std::uint8_t*);
+template SearchResult search_random(std::uint64_t, std::int64_t, std::int64_t, std::int32_t, std::int64_t, std::int64_t,
+                                    std::uint32_t, bool, bool, int, std::uint16_t*);
 
 }  // namespace nary

@@ -29,7 +29,7 @@ class SparseFinder {
     std::uint8_t bin;
     bool threshold;  // whether its row was drawn to give thresholds
     std::uint16_t group;
-    float weight;
+    std::uint32_t weight;
   };
   enum class Side { left, right };
 
@@ -62,7 +62,7 @@ class SparseFinder {
     std::uint16_t group = 0;
     for (std::uint32_t i = 0; i < node.n; ++i) {
       while (i >= node.ends[group]) ++group;
-      const float weight = node.weights ? node.weights[i] : 1.0f;
+      const std::uint32_t weight = node.weights ? node.weights[i] : 1;
       for (std::int64_t e = rows_.starts[node.rows[i]]; e < rows_.starts[node.rows[i] + 1]; ++e) {
         const std::int32_t f = rows_.features[e];
         if (search.blocked[f]) continue;

@@ -54,7 +54,7 @@ struct TreeColumns {
   std::int64_t n_columns;
   std::int64_t first;         // the number of the block's first column in the code
   std::int64_t n_symbols;     // the largest alphabet
-  const float* row_weights;   // of all rows, or null
+  const double* row_weights;  // of all rows, or null; a row of weight 0 takes no part
   bool balance_symbols;       // every symbol of a column weighs as much as any other
 };
 
@@ -82,7 +82,7 @@ struct Trees {
   std::vector<std::int64_t> starts;   // column s's splits, n_columns + 1
   std::vector<std::int32_t> roots;    // of each column: a split's number or ~value
   std::vector<std::uint16_t> leaf_symbols;    // with distributions: of all leaves
-  std::vector<std::uint8_t> leaf_shares;      // (leaves, n_symbols): a symbol's share of the leaf in units of 1/255
+  std::vector<std::uint8_t> leaf_shares;      // (leaves, n_symbols): in units of 1/255 of the largest share
   std::vector<std::int64_t> leaf_starts;      // column s's leaves
 };
 

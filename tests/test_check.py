@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
+
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 from nary import _check
@@ -63,3 +67,87 @@ def test_plurals() -> None:
     assert _check.plural(1, "class", "classes") == "1 class"
     assert _check.plural(2, "class", "classes") == "2 classes"
     assert _check.plural(0, "column") == "0 columns"
+
+
+@pytest.mark.parametrize("value", [None, 1, -1, np.int64(4)])
+def test_numbers_of_jobs(value: object) -> None:
+    assert _check.jobs(value) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        (
+            0,
+            ValueError,
+            r"n_jobs must be None or an integer other than 0 \(-1: as many .*; got 0\. Give None for one job",
+        ),
+        ("2", TypeError, "n_jobs must be .*; got '2' of type str"),
+        (1.5, TypeError, r"got 1\.5 of type float"),
+        (True, TypeError, "got True of type bool"),
+    ],
+)
+def test_what_is_no_number_of_jobs(value: object, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        _check.jobs(value)
+
+
+def test_verbosity() -> None:
+    assert [_check.verbosity(value) for value in (0, 3, True, False)] == [0, 3, 1, 0]
+    for value, error in ((None, TypeError), ("loud", TypeError), (-1, ValueError)):
+        with pytest.raises(error, match=r"verbose must be an integer of at least 0; got .*0 prints nothing"):
+            _check.verbosity(value)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        ["a", "b"],
+        [1, 2, 2**63],
+        (-5, 3),
+        [True, False],
+        [[0, 1], [1, 0]],
+        np.array(["a", "b"], object),
+        np.array([1.0, np.nan]),  # scikit-learn says what is wrong here
+        pd.Series(["a", "b"]),
+        pd.Series(["a", "b"], dtype="category"),
+        pl.Series(["a", "b"]),
+        [np.str_("a"), "b"],
+        [],
+    ],
+)
+def test_labels_of_one_kind(y: object) -> None:
+    _check.labels(y)
+
+
+@pytest.mark.parametrize(
+    ("y", "error", "message"),
+    [
+        (["a", 1, "b"], TypeError, r"y must hold labels of one kind; got int and str\. Turn them all into strings"),
+        (np.array(["a", 1.5], object), TypeError, "got float and str"),
+        (["a", None], ValueError, r"y must hold a label for each row; got None in row 1\. Leave such rows out"),
+        (np.array([1, None], object), ValueError, "got None in row 1"),
+        (["a", float("nan")], ValueError, "got nan in row 1"),
+        (pd.Series(["a", pd.NA], dtype=object), ValueError, "got <NA> in row 1"),
+        ([2**70, 1], ValueError, r"y must hold integers of 64 bits; got 1180591620717411303424\. Turn the labels into"),
+        ([-(2**63) - 1, 1], ValueError, "got -9223372036854775809"),
+        ([2**63, -1], ValueError, "got 9223372036854775808"),
+    ],
+)
+def test_labels_that_cannot_be_sorted_or_kept(y: object, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        _check.labels(y)
+
+
+def test_dates_are_no_numbers() -> None:
+    day = datetime.datetime(2020, 1, 1)
+    for X, kind in (
+        (np.zeros((2, 2), "M8[s]"), r"datetime64\[s\]"),
+        (np.zeros((2, 2), "m8[D]"), r"timedelta64\[D\]"),
+        (pd.DataFrame({"a": [1.0], "b": pd.to_datetime([day])}), "datetime64"),
+        (pl.DataFrame({"a": [1.0], "b": [day]}), "Datetime"),
+    ):
+        with pytest.raises(TypeError, match=rf"X must hold numbers; got {kind}.* Turn dates into numbers first"):
+            _check.numbers_in(X)
+    for fine in (np.zeros((2, 2)), [[1.0]], pd.DataFrame({"date": [1.0]}), pl.DataFrame({"a": [1]})):
+        _check.numbers_in(fine)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 import warnings
 from typing import Any
 
@@ -17,6 +18,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_digits, make_classification
 from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Perceptron
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
@@ -28,6 +30,8 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from nary import CodeMatrix, NaryClassifier, _kernels, codes, decoders, learners
+from nary.bench.demo import make_many_classes
+from nary.decoders import Fold
 
 X, y = load_digits(return_X_y=True)
 X_TRAIN, Y_TRAIN, X_TEST, Y_TEST = X[:1000], y[:1000], X[1000:], y[1000:]
@@ -185,7 +189,7 @@ def test_labels_of_every_kind(labels: Any, kind: str) -> None:
 @pytest.mark.parametrize("code", ["random", "ovo", "ova", "identity"])
 def test_two_classes(code: str) -> None:
     some = Y_TRAIN < 2
-    clf = NaryClassifier(code=code, random_state=0).fit(X_TRAIN[some], Y_TRAIN[some])
+    clf = NaryClassifier(DecisionTreeClassifier(), code=code, random_state=0).fit(X_TRAIN[some], Y_TRAIN[some])
     assert clf.code_.shape == (2, 1)
     assert clf.decision_function(X_TEST).shape == (len(X_TEST),)
     assert clf.predict_proba(X_TEST).shape == (len(X_TEST), 2)
@@ -254,6 +258,34 @@ def test_nested_parameters_are_searched() -> None:
     assert cross_val_score(make_pipeline(StandardScaler(), NaryClassifier(**SMALL)), X, y, cv=3).mean() > 0.8
 
 
+def test_nested_parameters_of_a_name_turn_it_into_its_object() -> None:
+    clf = NaryClassifier(**SMALL)
+    again = clone(clf).set_params(code__n_candidates=5, decoder__temperature=2.0, estimator__max_depth=4)
+    assert (again.code.n_candidates, again.decoder.temperature, again.estimator.max_depth) == (5, 2.0, 4)
+    assert isinstance(again.code, codes.Random)
+    assert isinstance(again.estimator, type(learners.default_estimator()))
+    tree = NaryClassifier(DecisionTreeClassifier()).set_params(decoder__temperature=2.0, estimator__max_depth=4)
+    assert isinstance(tree.decoder, decoders.LogLikelihood)  # "auto" for the pruned tree
+    assert clone(again).get_params()["code__n_candidates"] == 5
+    assert (clf.code, clf.decoder, clf.estimator) == ("random", "auto", None)
+    dense = clone(clf).set_params(code="dense", code__n_candidates=3, decoder="absolute", decoder__temperature=3)
+    assert isinstance(dense.code, codes.Dense)
+    assert isinstance(dense.decoder, decoders.Absolute)
+    grid = {"code__n_candidates": [1, 2], "decoder__temperature": [0.5], "estimator__max_depth": [2, 9]}
+    search = GridSearchCV(clf, grid, cv=2).fit(X_TRAIN, Y_TRAIN)
+    assert search.best_params_["estimator__max_depth"] == 9
+    assert search.best_estimator_.decoder_.temperature == 0.5
+
+
+def test_nested_parameters_that_are_none_are_refused() -> None:
+    with pytest.raises(ValueError, match="Invalid parameter 'temprature' for estimator Hamming"):
+        NaryClassifier().set_params(decoder__temprature=2)
+    with pytest.raises(ValueError, match="unknown code design 'randm'"):
+        NaryClassifier(code="randm").set_params(code__n_candidates=2)
+    with pytest.raises(ValueError, match="Invalid parameter 'cod'"):
+        NaryClassifier().set_params(cod__n_candidates=2)
+
+
 def test_a_fitted_model_survives_pickle_and_fitting_changes_no_parameter() -> None:
     code, decoder, learner = codes.Random(3), decoders.Hamming(), learners.PerColumn(DecisionTreeClassifier())
     clf = NaryClassifier(learner, code=code, decoder=decoder, **SMALL).fit(X_TRAIN, Y_TRAIN)
@@ -271,8 +303,11 @@ def test_sizes_left_open_follow_the_documented_rule() -> None:
     rows, labels = make_classification(600, 8, n_informative=8, n_redundant=0, n_classes=40, n_clusters_per_class=1)
     forty = NaryClassifier(random_state=0).fit(rows, labels).code_
     assert (forty.n_symbols, forty.n_columns) == (10, 100)
-    three = NaryClassifier(random_state=0).fit(X_TRAIN[Y_TRAIN < 3], Y_TRAIN[Y_TRAIN < 3]).code_
-    assert three.shape == (3, 4)  # all the columns there are
+    for estimator, shape in ((GaussianNB(), (3, 4)), (learners.Trees(splitter="best"), (3, 4)), (None, (3, 100))):
+        three = NaryClassifier(estimator, random_state=0).fit(X_TRAIN[Y_TRAIN < 3], Y_TRAIN[Y_TRAIN < 3]).code_
+        assert three.shape == shape, "all the columns there are, or, for a learner that is itself random, a hundred"
+    once = NaryClassifier(code=codes.Random(allow_repeats=False), random_state=0)
+    assert once.fit(X_TRAIN[Y_TRAIN < 3], Y_TRAIN[Y_TRAIN < 3]).code_.n_columns == 4
 
 
 def test_a_matrix_of_ones_own_is_the_code() -> None:
@@ -304,6 +339,8 @@ def test_explain_tells_what_the_columns_said() -> None:
     by_name = NaryClassifier(**SMALL).fit(frame, Y_TRAIN)
     assert by_name.explain(frame.iloc[0]).classes[0] == by_name.predict(frame[:1])[0]
     assert by_name.explain(frame[:1]).classes[0] == by_name.predict(frame[:1])[0]
+    for row in (frame.iloc[5], pl.Series(X_TRAIN[5]), pl.Series("row", X_TRAIN[5])):  # no names, and no warning of them
+        np.testing.assert_array_equal(clf.explain(row).said, clf.predict_symbols(X_TRAIN[5:6])[0])
 
 
 @pytest.mark.parametrize("code", ["random", "ova", "ovo", "sparse"])
@@ -323,6 +360,40 @@ def test_the_papers_theorem_holds(code: str, decoder: str) -> None:
         assert "error <= 2 L B-bar / rho" in str(found)
 
 
+@pytest.mark.parametrize("decoder", ["hamming", "absolute", "loglikelihood"])
+def test_the_bound_asks_columns_once_and_holds_no_whole_table(monkeypatch: pytest.MonkeyPatch, decoder: str) -> None:
+    rows, labels = make_many_classes(n_classes=60, rows_a_class=500, n_features=4)
+    order = np.random.default_rng(0).permutation(30000)
+    rows, labels = rows[order], labels[order]
+    shallow = DecisionTreeClassifier(max_depth=8)
+    clf = NaryClassifier(shallow, n_symbols=4, n_columns=64, decoder=decoder, random_state=0).fit(
+        rows[:2000], labels[:2000]
+    )
+    expected = clf.error_bound(rows, labels)
+    said = clf.predict_symbols(rows)
+    costs = Fold.of(clf.code_, decoders.distance_decoder(expected.distance)).costs(said)
+    assert expected.mean_loss == pytest.approx(costs[np.arange(30000), labels].mean(dtype=float) / 64)
+    assert expected.decoding_error == np.mean(costs.argmin(axis=1) != labels)
+    monkeypatch.setattr("nary.decoders.fold._BLOCK_BYTES", 1 << 18)
+    asked: list[tuple[str, int]] = []
+
+    class Spy(learners.PerColumn):
+        def outputs(self, ready: Any, what: Any, first: int, last: int, **options: Any) -> Any:
+            asked.append((what, ready.shape[0] * (last - first)))
+            return super().outputs(ready, what, first, last, **options)
+
+    clf.learner_.__class__ = Spy
+    tracemalloc.start()
+    found = clf.error_bound(rows, labels)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found == expected
+    assert peak < 2 * 30000 * 60  # bytes: half of (rows, classes), and less than (rows, columns) of symbols
+    kinds = {what for what, _ in asked}
+    assert kinds == ({"log_probabilities", "symbols"} if decoder == "loglikelihood" else {"symbols"})
+    assert all(sum(cells for what, cells in asked if what == kind) == 30000 * 64 for kind in kinds)
+
+
 def test_bounds_of_string_labels_and_perfect_columns() -> None:
     names = np.array(list("abcdefghij"))
     clf = NaryClassifier(**SMALL).fit(X_TRAIN, names[Y_TRAIN])
@@ -333,8 +404,38 @@ def test_bounds_of_string_labels_and_perfect_columns() -> None:
 def test_missing_values_go_to_estimators_that_take_them() -> None:
     rows = X_TRAIN[:200].copy()
     rows[::7, 3] = np.nan
-    clf = NaryClassifier(DecisionTreeClassifier(), **SMALL).fit(rows, Y_TRAIN[:200])
-    assert clf.predict(rows).shape == (200,)
+    default, tree, filled = (
+        NaryClassifier(estimator, **SMALL).fit(rows, Y_TRAIN[:200])
+        for estimator in (None, DecisionTreeClassifier(), make_pipeline(SimpleImputer(), GaussianNB()))
+    )
+    assert all(clf.score(rows, Y_TRAIN[:200]) > 0.9 for clf in (default, tree))
+    assert filled.predict(rows).shape == (200,)
+    assert [clf.__sklearn_tags__().input_tags.allow_nan for clf in (default, tree, filled)] == [True] * 3
+    assert not NaryClassifier(GaussianNB()).__sklearn_tags__().input_tags.allow_nan
+
+
+def test_a_column_that_says_nothing_of_a_row_leaves_its_probabilities_numbers() -> None:
+    rows = np.column_stack([np.full(1000, 7.0), X_TRAIN])
+    clf = NaryClassifier(GaussianNB(var_smoothing=0), **SMALL).fit(rows, Y_TRAIN)
+    chances = clf.predict_proba(rows)
+    np.testing.assert_allclose(chances, 0.1)  # every column divides by a variance of 0
+    assert np.isfinite(clf.predict_log_proba(rows)).all()
+    np.testing.assert_array_equal(clf.predict(rows), clf.classes_[chances.argmax(axis=1)])
+
+
+def test_columns_that_work_in_place_leave_x_alone() -> None:
+    rows, pipe = X_TRAIN.copy(), make_pipeline(StandardScaler(copy=False), GaussianNB(var_smoothing=1e-2))
+    one, two = (NaryClassifier(pipe, **SMALL, n_jobs=n_jobs).fit(rows, Y_TRAIN) for n_jobs in (1, 2))
+    np.testing.assert_array_equal(one.predict_proba(rows), two.predict_proba(rows))
+    np.testing.assert_array_equal(rows, X_TRAIN)
+
+
+def test_a_matrix_that_may_be_meant_as_signs_draws_a_warning() -> None:
+    signs, some = [[1, -1, 0], [0, 1, 0], [0, 0, 1]], Y_TRAIN < 3
+    with pytest.warns(UserWarning, match=r"-1 for UNUSED .* use CodeMatrix\.from_signs") as caught:
+        NaryClassifier(code=signs).fit(X_TRAIN[some], Y_TRAIN[some])
+    assert len(caught) == 1
+    NaryClassifier(code=CodeMatrix(signs, alphabet=2)).fit(X_TRAIN[some], Y_TRAIN[some]).predict(X_TEST)
 
 
 def test_progress_is_told_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
@@ -374,7 +475,6 @@ NAN[3, 4], INF[3, 4] = np.nan, np.inf
     [
         ({}, (X_TRAIN, np.zeros(1000)), ValueError, r"at least two classes; got 1 class .* in 1000 rows"),
         ({}, (X_TRAIN, None), ValueError, "requires y to be passed, but the target y is None. Give one label"),
-        ({}, (NAN, Y_TRAIN), ValueError, "Input X contains NaN"),
         ({}, (INF, Y_TRAIN), ValueError, "Input X contains infinity"),
         ({"estimator": GaussianNB()}, (NAN, Y_TRAIN), ValueError, "Input X contains NaN"),
         ({}, (X_TRAIN, Y_TRAIN[:-1]), ValueError, "same number of rows; got 1000 and 999. Give one of y for each row"),
@@ -386,6 +486,38 @@ NAN[3, 4], INF[3, 4] = np.nan, np.inf
             (X_TRAIN, Y_TRAIN),
             TypeError,
             "LinearRegression, which is not a classifier",
+        ),
+        ({"n_jobs": 0}, (X_TRAIN, Y_TRAIN), ValueError, r"n_jobs must be None or an integer other than 0 .*; got 0"),
+        ({"n_jobs": "2"}, (X_TRAIN, Y_TRAIN), TypeError, "n_jobs must be .*; got '2' of type str"),
+        ({"n_jobs": 1.5}, (X_TRAIN, Y_TRAIN), TypeError, "n_jobs must be .*; got 1.5 of type float"),
+        ({"verbose": None}, (X_TRAIN, Y_TRAIN), TypeError, "verbose must be an integer of at least 0; got None"),
+        ({"verbose": "loud"}, (X_TRAIN, Y_TRAIN), TypeError, "verbose must be .*; got 'loud' of type str. 0 prints"),
+        ({}, ([[10**400]] * 3, [0, 1, 2]), ValueError, r"X must hold numbers below 1\.8e308; .* Scale the features"),
+        ({}, (X_TRAIN.astype("M8[s]"), Y_TRAIN), TypeError, r"X must hold numbers; got datetime64\[s\]\. Turn dates"),
+        ({}, (X_TRAIN, ["a", 1] * 500), TypeError, "y must hold labels of one kind; got int and str. Turn them all"),
+        ({}, (X_TRAIN, ["a", None] * 500), ValueError, "y must hold a label for each row; got None in row 1. Leave"),
+        ({}, (X_TRAIN, [2**70, 1] * 500), ValueError, "y must hold integers of 64 bits; got 1180591620717411303424"),
+        ({"code": 3}, (X_TRAIN, Y_TRAIN), TypeError, "code must be a name .*, a design, or a matrix of symbols; got 3"),
+        ({"code": sp.csr_array(np.eye(10))}, (X_TRAIN, Y_TRAIN), TypeError, "CodeMatrix.from_entries"),
+        ({"code": [[2**70, 1], [0, 2]]}, (X_TRAIN, Y_TRAIN), ValueError, "0 to 32766; got 1180591620717411303424"),
+        ({"n_columns": 10**9}, (X_TRAIN, Y_TRAIN), ValueError, "n_columns must be at most"),
+        (
+            {"estimator": learners.PerColumn(LinearRegression())},
+            (X_TRAIN, Y_TRAIN),
+            TypeError,
+            "the estimator of PerColumn must be a scikit-learn classifier; got LinearRegression",
+        ),
+        (
+            {"decoder": decoders.Hamming(1e-308)},
+            (X_TRAIN, Y_TRAIN),
+            ValueError,
+            "temperature must lie strictly between",
+        ),
+        (
+            {"decoder": decoders.LogLikelihood(1e-300)},
+            (X_TRAIN, Y_TRAIN),
+            ValueError,
+            "noise must lie strictly between",
         ),
         ({"code": "randm"}, (X_TRAIN, Y_TRAIN), ValueError, "unknown code design 'randm'.* Did you mean 'random'"),
         ({"decoder": "hammin"}, (X_TRAIN, Y_TRAIN), ValueError, "unknown decoder 'hammin'.* Did you mean 'hamming'"),
@@ -460,13 +592,26 @@ def test_predictions_say_what_is_wrong() -> None:
     with pytest.raises(ValueError, match="X has 63 features, but NaryClassifier is expecting 64"):
         clf.predict(X_TEST[:, :63])
     with pytest.raises(ValueError, match="Input X contains NaN"):
-        clf.predict(NAN)
+        fitted(GaussianNB()).predict(NAN)
+    with pytest.raises(ValueError, match="Input X contains infinity"):
+        clf.predict(INF)
     with pytest.raises(ValueError, match="k must be an integer from 1 to 10; got 11"):
         clf.top_k(X_TEST, 11)
     with pytest.raises(ValueError, match=r"explain takes one row; got 2\. Give"):
         clf.explain(X_TEST[:2])
     with pytest.raises(ValueError, match=r"y must hold classes seen in fit; got 1 other: \[10\]"):
         clf.error_bound(X_TEST[:3], [0, 1, 10])
+    with pytest.raises(ValueError, match=r"y should be a 1d array, got an array of shape \(3, 2\)"):
+        clf.error_bound(X_TEST[:3], [[0, 1]] * 3)
+    with pytest.raises(TypeError, match="y must hold labels of one kind; got int and str"):
+        clf.error_bound(X_TEST[:3], [0, "1", 2])
+    with pytest.raises(ValueError, match=r"X must hold numbers below 1\.8e308; .* Scale the features"):
+        clf.predict([[10**400] * 64])
+    with pytest.raises(TypeError, match=r"X must hold numbers; got datetime64\[s\]"):
+        clf.predict(X_TEST.astype("M8[s]"))
+    for n_jobs, error in ((0, ValueError), ("2", TypeError)):
+        with pytest.raises(error, match="n_jobs must be None or an integer other than 0"):
+            clone(clf).fit(X_TRAIN, Y_TRAIN).set_params(n_jobs=n_jobs).predict(X_TEST)
     with pytest.raises(ValueError, match="X and y must have the same number of rows; got 3 and 2"):
         clf.error_bound(X_TEST[:3], [0, 1])
     frame = pd.DataFrame(X_TRAIN, columns=[f"f{i}" for i in range(64)])

@@ -10,13 +10,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.datasets import make_classification
 from sklearn.linear_model import Perceptron
 from sklearn.naive_bayes import GaussianNB
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 from nary import CodeMatrix, codes, decoders
+from nary.columns import Columns
 from nary.decoders import Absolute, Explanation, Fold, Hamming, LogLikelihood, as_decoder, smallest
-from nary.decoders.fold import columns_a_cell, fold_order
+from nary.decoders.fold import class_totals, columns_a_cell, fold_order
 from nary.learners import PerColumn
 
 UNUSED_CODE = CodeMatrix([[0, -1, 2], [1, 0, -1], [-1, 1, 0], [1, 1, 1]])
@@ -148,6 +152,70 @@ def test_probabilities_keep_the_order_of_the_costs(costs: list[int], temperature
     np.testing.assert_allclose(np.exp(logs), chances, rtol=1e-9, atol=1e-300)
 
 
+@pytest.mark.parametrize("temperature", [1.0001e-9, 0.9999e9])
+@pytest.mark.parametrize("top", [1.0, 2.0**31])
+def test_extreme_temperatures_and_costs_give_probabilities(temperature: float, top: float) -> None:
+    costs = np.array([[top, 0, 2**-16, top - 0.5], [top, top, top, top]], np.float32)
+    decoder = Hamming(temperature=temperature)
+    chances, logs = decoder.probabilities(costs), decoder.log_probabilities(costs)
+    assert np.isfinite(chances).all()
+    assert np.isfinite(logs).all()
+    np.testing.assert_allclose(chances.sum(axis=1), 1)
+    assert (chances.argmax(axis=1) == [1, 0]).all()
+
+
+def test_the_least_noise_leaves_costs_finite() -> None:
+    decoder = LogLikelihood(noise=1.0001e-30)
+    outputs = np.full((2, 1, 32767), -np.inf, np.float32)
+    outputs[0, 0, 3] = 0
+    costs = decoder.costs(outputs, np.array([32767], np.int16))
+    assert np.isfinite(costs).all()
+    assert costs[0].argmin() == 3
+
+
+def test_folds_of_one_code_are_filled_by_asking_each_column_once_for_each_output() -> None:
+    X, y = make_classification(300, 6, n_informative=6, n_redundant=0, n_classes=9, n_clusters_per_class=1)
+    code = codes.build("random", n_classes=9, n_symbols=3, n_columns=20, random_state=0)
+    learner = PerColumn(GaussianNB()).fit(X, Columns(code, y.astype(np.int32)))
+    folds = [Fold.of(code, decoder) for decoder in (Hamming(), LogLikelihood(), Absolute())]
+    expected = [
+        fold.costs(learner.outputs(X, "log_probabilities" if i == 1 else "symbols", 0, 20))
+        for i, fold in enumerate(folds)
+    ]
+    asked: list[str] = []
+
+    class Spy(PerColumn):
+        def outputs(self, X: Any, what: Any, first: int, last: int, **options: Any) -> Any:
+            asked.extend([what] * (last - first))
+            return super().outputs(X, what, first, last, **options)
+
+    learner.__class__ = Spy
+    ((totals, n_rows),) = class_totals(folds, learner, X, None, 1)
+    assert sorted(asked) == ["log_probabilities"] * 20 + ["symbols"] * 20
+    for fold, its, costs in zip(folds, totals, expected, strict=True):
+        np.testing.assert_array_equal(fold.finish(its, n_rows), costs)
+
+
+@pytest.mark.parametrize(
+    "pruning",
+    [
+        {"max_depth": 3},
+        {"max_leaf_nodes": 9},
+        {"min_samples_leaf": 5},
+        {"min_samples_split": 0.2},
+        {"min_weight_fraction_leaf": 0.1},
+        {"min_impurity_decrease": 1e-3},
+        {"ccp_alpha": 0.01},
+    ],
+)
+def test_pruned_trees_are_decoded_by_their_probabilities(pruning: dict[str, Any]) -> None:
+    tree = DecisionTreeClassifier(**pruning)
+    for estimator in (tree, make_pipeline(StandardScaler(), tree)):
+        assert isinstance(as_decoder("auto", PerColumn(estimator)), LogLikelihood)
+    grown = make_pipeline(StandardScaler(), ExtraTreeClassifier(max_features=2, random_state=3))
+    assert isinstance(as_decoder("auto", PerColumn(grown)), Hamming)
+
+
 def test_names_become_decoders_that_fit_the_learner() -> None:
     assert decoders.names() == ["absolute", "hamming", "loglikelihood"]
     tree, bayes = PerColumn(DecisionTreeClassifier()), PerColumn(GaussianNB())
@@ -164,9 +232,15 @@ def test_names_become_decoders_that_fit_the_learner() -> None:
         ("haming", ValueError, "unknown decoder 'haming': expected one of .* Did you mean 'hamming'"),
         (Hamming, TypeError, r"decoder must be an object; got the class Hamming. Write Hamming\(\)"),
         (None, TypeError, r"decoder must be a name \(absolute, hamming, loglikelihood, auto\) or a decoder; got None"),
-        (Hamming(temperature=0), ValueError, "temperature must lie strictly between 0 and 1e.09; got 0"),
+        (Hamming(temperature=0), ValueError, "temperature must lie strictly between 1e-09 and 1e.09; got 0"),
         (Hamming(temperature="1"), TypeError, "temperature must be a number"),
-        (LogLikelihood(noise=1), ValueError, "noise must lie strictly between 0 and 1; got 1"),
+        (
+            Hamming(temperature=1e-308),
+            ValueError,
+            r"between 1e-09 and 1e.09; got 1e-308\. Probabilities are the softmax",
+        ),
+        (LogLikelihood(noise=1), ValueError, "noise must lie strictly between 1e-30 and 1; got 1"),
+        (LogLikelihood(noise=1e-300), ValueError, r"between 1e-30 and 1; got 1e-300\. A column errs altogether"),
         (
             "loglikelihood",
             ValueError,
@@ -180,7 +254,7 @@ def test_what_does_not_become_a_decoder(given: Any, error: type[Exception], mess
 
 
 def explanation(K: int = 4) -> Explanation:
-    code = CodeMatrix([[0, 0, 1, 0], [0, 1, 1, 1], [1, -1, 0, 0], [1, 1, 1, -1]])
+    code = CodeMatrix([[0, 0, 1, 0], [0, 1, 1, 1], [1, -1, 0, 0], [1, 1, 1, -1]], alphabet=2)
     labels = np.array(["a<b", "b", "c", "d"])
     return Explanation.of(code, labels, np.array([1.0, 0.5, 3.0, 1.0], np.float32), np.array([0, 1, 0, 1], np.int16))
 

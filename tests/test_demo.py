@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import subprocess
 import sys
 
@@ -60,14 +61,44 @@ def test_the_generated_classes_are_the_same_for_the_same_seed() -> None:
 def test_the_command_prints_the_table_and_the_sentence(
     monkeypatch: pytest.MonkeyPatch, results: list[demo.Result]
 ) -> None:
+    many = [
+        dataclasses.replace(r, data="many classes", n_classes=100, fit_seconds=12.345, model_bytes=1_234_567_890)
+        for r in results
+    ]
+    many[1] = dataclasses.replace(many[1], n_columns=4950, rho=2475.5)
+    results = results + many
     monkeypatch.setattr(demo, "run_all", lambda jobs, seed: iter(results))
-    run = CliRunner(env={"COLUMNS": "160"}).invoke(cli.app, ["demo"])
+    run = CliRunner(env={"COLUMNS": "80"}).invoke(cli.app, ["demo"])
     assert run.exit_code == 0
-    for r in results:
-        assert r.method in run.output
-        assert f"{r.accuracy:.1%}" in run.output
-        assert f"{r.model_bytes:,}" in run.output
+    lines = [line.strip() for line in run.output.splitlines()]
+    assert max(map(len, run.output.splitlines())) <= 80
+    heading = next(line for line in lines if line.startswith("method"))
+    assert re.split(r"  +| (?=accuracy|fit|predict|model|rho)", heading) == [
+        "method", "L x N", "accuracy", "fit s", "predict s", "model", "rho",
+    ]  # fmt: skip
+    sections = [lines.index("digits, K=10"), lines.index("many classes, K=100")]
+    for i, r in enumerate(results):
+        (line,) = [line for line in lines[sections[i // 5] :][:6] if line.startswith(f"{r.method} ")]
+        figures = f"{r.n_columns:,} x {r.n_symbols}", f"{r.accuracy:.1%}", f"{r.fit_seconds:.2f}"
+        rest = f"{r.predict_seconds:.2f}", cli._size(r.model_bytes), f"{r.rho:g}"
+        assert line.split() == " ".join([r.method, *figures, *rest]).split()
     assert " ".join(demo.verdict(results).split()) in " ".join(run.output.split())
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "text"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (999_949, "999.9 kB"), (999_950, "1.0 MB"), (46_049_999, "46.0 MB")],
+)
+def test_sizes_for_people(n_bytes: int, text: str) -> None:
+    assert cli._size(n_bytes) == text
+    assert cli._size(12_340_000_000_000) == "12340.0 GB"
+
+
+def test_no_jobs_are_a_mistake_of_usage() -> None:
+    run = CliRunner(env={"COLUMNS": "200"}).invoke(cli.app, ["demo", "--jobs", "0"])
+    assert run.exit_code == 2
+    assert "must be an integer other than 0" in run.output
+    assert "Traceback" not in run.output
 
 
 def test_the_command_knows_its_version_and_helps() -> None:

@@ -236,6 +236,8 @@ def test_the_door_refuses_wrong_costs_totals_words_and_searches() -> None:
         _kernels.distances(np.zeros((3, 10), np.uint8), 0, 3, True)
     with pytest.raises(ValueError, match=r"rows within 0:3; got 0:4"):
         _kernels.distances(np.zeros((3, 64), np.uint8), 0, 4, True)
+    with pytest.raises(ValueError, match=r"columns x largest symbol below 2\^31; got 65600 columns"):
+        _kernels.distances(np.full((2, 65600), 32766, np.uint16), 0, 2, True)
     with pytest.raises(ValueError, match="codewords that use every column"):
         _kernels.pad_words(np.array([[0, -1]], np.int16))
     with pytest.raises(ValueError, match="2 to 32768 symbols"):
@@ -253,6 +255,7 @@ def import_with_level(name: str) -> subprocess.CompletedProcess[str]:
 def test_the_level_can_be_chosen_and_an_unavailable_one_is_refused() -> None:
     for name in _kernels.levels():
         assert import_with_level(name).stdout.strip() == name
+    assert import_with_level("").stdout.strip() == _kernels.levels()[-1]  # an empty one counts as unset
     refused = import_with_level("sse9")
     assert refused.returncode != 0
     assert "CPU level 'sse9' is not available: this machine runs baseline" in refused.stderr

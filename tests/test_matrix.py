@@ -8,11 +8,13 @@ import html.parser
 import io
 import pickle
 import re
+import tracemalloc
 import zipfile
 from unittest import mock
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +23,7 @@ from nary import UNUSED, CodeMatrix, codes, matrix, measures
 DETERMINISTIC = settings(deadline=None, derandomize=True, max_examples=80)
 
 SMALL = [[0, 0, 2], [1, UNUSED, 1], [2, 1, 0], [UNUSED, UNUSED, 2]]
+LIKE_SIGNS = "a code matrix of -1, 0 and 1 was read with -1 for UNUSED.* CodeMatrix.from_signs.* alphabet=2"
 DENSE, SPARSE = 0.0, 2.0  # shares of used entries under which a code is kept sparse: never, always
 
 
@@ -55,6 +58,7 @@ def valid(rows):
 # What is accepted
 
 
+@pytest.mark.filterwarnings("ignore:a code matrix of -1, 0 and 1")
 @DETERMINISTIC
 @given(loose(draw_valid=False), st.sampled_from([DENSE, SPARSE]))
 def test_a_matrix_is_accepted_exactly_if_it_is_valid(rows, form):
@@ -111,8 +115,45 @@ def test_the_smaller_form_is_kept():
     quarter = np.full((8, 8), UNUSED)
     quarter[np.arange(8), np.arange(8)] = 0
     quarter[np.arange(8), (np.arange(8) + 1) % 8] = 1
-    assert not CodeMatrix(quarter).is_sparse  # 16 of 64
-    assert CodeMatrix(np.vstack([quarter, np.full((1, 8), UNUSED)])).is_sparse  # 16 of 72
+    assert not CodeMatrix(quarter, 2).is_sparse  # 16 of 64
+    assert CodeMatrix(np.vstack([quarter, np.full((1, 8), UNUSED)]), 2).is_sparse  # 16 of 72
+
+
+@pytest.mark.parametrize("dtype", [bool, *(f"{kind}{size}" for kind in "iu" for size in (1, 2, 4, 8)), "f2", "f8"])
+def test_every_kind_of_number_makes_the_same_code(dtype):
+    symbols = np.array([[0, 1, 1], [1, 0, 1], [1, 1, 0]])
+    assert CodeMatrix(symbols.astype(dtype)) == CodeMatrix(symbols)
+    one_based = np.array([[100, 255], [255, 1]], np.uint8)
+    assert CodeMatrix.from_one_based(one_based).symbols.tolist() == [[99, 254], [254, 0]]
+    assert CodeMatrix.from_one_based(np.array([[127], [1]], np.int8)).symbols.tolist() == [[126], [0]]
+
+
+def test_a_large_full_matrix_is_checked_without_lists_of_its_entries():
+    symbols = np.eye(1500, dtype=np.int8)
+    symbols[7, 7:9] = [0, 1]
+    with pytest.raises(ValueError, match="all classes that use column 7 have symbol 0"):
+        CodeMatrix(symbols)
+    symbols[7, 7] = 1
+    tracemalloc.start()
+    CodeMatrix(symbols)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 * symbols.size  # the 2 bytes that are kept, and less than 2 beside them
+
+
+@pytest.mark.parametrize("symbols", [[[1, -1, 0], [-1, 0, 1], [0, 1, -1]], [[0.0, 1], [1, -1.0], [1, 0]]])
+def test_a_matrix_that_may_be_meant_as_signs_draws_a_warning(symbols):
+    with pytest.warns(UserWarning, match=LIKE_SIGNS) as caught:
+        code = CodeMatrix(symbols)
+    assert caught[0].filename == __file__
+    assert code == CodeMatrix(symbols, alphabet=2)  # says that -1 is meant as UNUSED: no warning
+
+
+def test_equal_hashes_of_different_codewords_are_told_apart():
+    with mock.patch("nary._validity.hash", create=True, return_value=5):
+        assert CodeMatrix([[0, 1], [1, 0], [1, 1]]).n_classes == 3
+        with pytest.raises(ValueError, match="classes 1 and 3 have the same"):
+            CodeMatrix([[0, 1], [1, 0], [1, 1], [1, 0]])
 
 
 BAD_MATRICES = {
@@ -128,6 +169,12 @@ BAD_MATRICES = {
     "None": (None, TypeError, "a code matrix must hold integers; got an array of object"),
     "complex": ([[0j, 1], [1, 0]], TypeError, "must hold integers; got an array of complex128"),
     "dates": (np.array([["2020-01-01"], ["2021-01-01"]], "M8[D]"), TypeError, r"got an array of datetime64\[D\]"),
+    "signs and 0": ([[1, -1], [-1, 0]], ValueError, "column 0 have symbol 1.* symbols use CodeMatrix.from_signs"),
+    "all unused": ([[-1, -1], [-1, -1]], ValueError, r"no class uses column 0 \(2 such columns\)\. Remove it"),
+    "SciPy": (sp.csr_array(np.eye(3, dtype=int)), TypeError, r"a sparse csr_array.*toarray.*CodeMatrix.from_entries"),
+    "2^70": ([[2**70, 1], [0, 2]], ValueError, "must hold symbols from 0 to 32766; got 1180591620717411303424. Number"),
+    "-2^70": ([[-(2**70), 1], [0, 2]], ValueError, "must hold symbols from 0 to 32766; got -1180591620717411303424"),
+    "objects": (np.array([[0, 1], [1, 0]], object), TypeError, "must hold integers; got an array of object"),
     "fraction": ([[0, 0.5], [1, 0]], ValueError, r"must hold integers; got 0\.5\. Symbols are the numbers 0\.\.N-1"),
     "NaN": ([[0, np.nan], [1, 0]], ValueError, "must hold integers; got nan"),
     "infinite": ([[0, -np.inf], [1, 0]], ValueError, "must hold integers; got -inf"),
@@ -314,6 +361,34 @@ def test_attributes_can_be_neither_set_nor_added(form):
     for name in ("symbols", "alphabet", "n_classes", "n_columns", "n_symbols", "shape", "n_used", "is_full", "note"):
         with pytest.raises(AttributeError):
             setattr(code, name, 3)
+    for name in code.__slots__:
+        with pytest.raises(
+            AttributeError, match=r"cannot be changed. Make a new one .*CodeMatrix\(symbols, alphabet\)"
+        ):
+            setattr(code, name, None)
+        with pytest.raises(AttributeError, match="cannot be changed"):
+            delattr(code, name)
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        code.__init__([[0], [1]])
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        code.__setstate__(CodeMatrix([[0], [1]]).__getstate__())
+    assert code == kept(SMALL, form)
+
+
+@pytest.mark.parametrize("form", [DENSE, SPARSE])
+@pytest.mark.parametrize("pickled", [False, True])
+def test_what_a_code_holds_cannot_be_made_writeable(form, pickled):
+    code = kept(SMALL, form, 5)
+    if pickled:
+        code = pickle.loads(pickle.dumps(code, pickle.HIGHEST_PROTOCOL))
+    held = [code._alphabet, code._starts, code._classes, code._used_symbols, code.alphabet, code.entries()[0]]
+    held += [code.symbols, code.block(0, 2), code.word(0)] if form == DENSE else [*code.column(0), code.entries()[2]]
+    for array in held:
+        if not array.flags.writeable:
+            with pytest.raises(ValueError, match="WRITEABLE"):
+                array.flags.writeable = True
+    assert not code.alphabet.flags.writeable
+    assert form == SPARSE or not code.block(0, 2).flags.writeable
 
 
 @DETERMINISTIC
@@ -372,6 +447,11 @@ def test_as_a_numpy_array(form):
     mine = np.array(code)
     mine[:] = 0
     assert code.symbols.tolist() == SMALL
+    if form == DENSE:
+        assert np.shares_memory(np.array(code, copy=False), code.symbols)
+    else:
+        with pytest.raises(ValueError, match=r"no array to give without a copy\. Ask for one with copy=None"):
+            np.array(code, copy=False)
 
 
 # Other ways in
@@ -454,6 +534,7 @@ def test_zeros_and_ones_given_as_signs_are_not_sent_back_to_from_signs(zero_one)
     assert "use CodeMatrix.from_signs" not in str(raised.value)
 
 
+@pytest.mark.filterwarnings("ignore:a code matrix of -1, 0 and 1")
 @DETERMINISTIC
 @given(loose())
 def test_from_one_based_is_the_papers_notation(rows):
@@ -647,6 +728,12 @@ def test_a_path_that_is_no_file_stays_the_systems_error(tmp_path):
 # For people
 
 
+def nearly_full():
+    symbols = np.arange(300)[:, None] >> np.arange(9) & 1
+    symbols[299, 3] = UNUSED
+    return CodeMatrix(symbols, 2)
+
+
 @pytest.mark.parametrize(
     ("make", "text"),
     [
@@ -654,6 +741,14 @@ def test_a_path_that_is_no_file_stays_the_systems_error(tmp_path):
         (lambda: CodeMatrix(SMALL), "CodeMatrix(n_classes=4, n_columns=3, n_symbols=2..3, unused=25%)"),
         (lambda: CodeMatrix(SMALL, 3), "CodeMatrix(n_classes=4, n_columns=3, n_symbols=3, unused=25%)"),
         (lambda: codes.build("ovo", n_classes=10), "CodeMatrix(n_classes=10, n_columns=45, n_symbols=2, unused=80%)"),
+        (
+            lambda: codes.build("ovo", n_classes=500),
+            "CodeMatrix(n_classes=500, n_columns=124750, n_symbols=2, unused=99.6%)",
+        ),
+        (
+            nearly_full,
+            "CodeMatrix(n_classes=300, n_columns=9, n_symbols=2, unused=0.04%)",
+        ),
     ],
 )
 def test_repr(make, text):

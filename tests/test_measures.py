@@ -278,9 +278,9 @@ def test_correlation_of_more_columns_than_fit_names_the_limit_and_a_way_out():
     code = codes.build("ovo", n_classes=102)
     with pytest.raises(ValueError, match=r"5151 columns would hold 5151 x 5151 numbers \(0\.2 GB\).*at most 5000"):
         code.column_correlation()
-    with pytest.raises(ValueError, match=re.escape("CodeMatrix(code.block(0, 5000))")):
+    with pytest.raises(ValueError, match=re.escape("CodeMatrix(code.block(0, 5000), alphabet=N)")):
         measures.mean_absolute_correlation(code)
-    assert CodeMatrix(code.block(0, 5000)).shape == (102, 5000)
+    assert CodeMatrix(code.block(0, 5000), alphabet=2).shape == (102, 5000)
 
 
 # The paper's lemmas
@@ -442,7 +442,8 @@ def test_distance_decoding_never_errs_more_than_the_theorem_allows(drawn, distan
     code = CodeMatrix.from_one_based(rows, alphabet)
     costs = np.array([[definition(said, word) for word in rows] for _, said in samples], np.float32)
     labels = np.array([label for label, _ in samples])
-    found = ErrorBound.of(code, distance, costs, labels, costs.argmin(axis=1))
+    nearest = costs.argmin(axis=1)
+    found = ErrorBound.of(code, distance, costs[np.arange(labels.size), labels], labels, nearest, nearest)
     # B-bar by its own definition: the mean over the columns of the mean loss of a column.
     by_column = [
         sum(definition([said[s]], [rows[label][s]]) for label, said in samples) / len(samples)
@@ -458,7 +459,8 @@ def test_distance_decoding_never_errs_more_than_the_theorem_allows(drawn, distan
 def test_error_bound_tells_the_observed_error_from_that_of_distance_decoding():
     code = CodeMatrix([[0, 0, 0, 0], [1, 1, 1, 1]])
     costs = np.array([[0, 4], [1, 3], [3, 1], [4, 0]], np.float32)
-    found = ErrorBound.of(code, "hamming", costs, np.array([0, 0, 0, 1]), np.array([1, 1, 0, 1]))
+    labels, observed = np.array([0, 0, 0, 1]), np.array([1, 1, 0, 1])
+    found = ErrorBound.of(code, "hamming", costs[np.arange(4), labels], labels, costs.argmin(axis=1), observed)
     assert (found.rho, found.n_columns, found.mean_loss) == (4, 4, 1 / 4)
     assert (found.observed_error, found.decoding_error, found.bound) == (0.5, 0.25, 0.5)
     assert str(found) == (
@@ -471,3 +473,17 @@ def test_error_bound_formula_and_its_refusal_of_equal_codewords():
     assert measures.error_bound(rho=5, mean_loss=0.1, n_columns=20) == pytest.approx(0.8)
     with pytest.raises(ValueError, match="minimum distance above 0; got 0: two classes share a codeword"):
         measures.error_bound(0, 0.1, 20)
+
+
+def test_distances_of_huge_alphabets_are_added_up_beyond_32_bits():
+    L = 70_000  # L x 32766 is more than 2^31
+    symbols = np.zeros((3, L), np.int16)
+    symbols[1], symbols[2, ::2] = 32766, 32766
+    code = CodeMatrix(symbols)
+    assert code.distances("absolute").tolist() == [
+        [0, 32766 * L, 32766 * L / 2],
+        [32766 * L, 0, 32766 * L / 2],
+        [32766 * L / 2, 32766 * L / 2, 0],
+    ]
+    assert code.min_distance("absolute") == 32766 * L / 2
+    assert code.min_distance("hamming") == L / 2

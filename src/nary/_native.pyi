@@ -1,4 +1,4 @@
-"""Types of the compiled core; `_kernels.py` is its only caller."""
+"""Types of the compiled core; `_kernels/` is its only caller."""
 
 from typing import Any
 
@@ -33,7 +33,9 @@ def nearest_classes(totals: NDArray[Any], base: float, scale: float, n_threads: 
 def distances(words: NDArray[Any], first: int, absolute: bool, n_threads: int, out: NDArray[Any]) -> None: ...
 def search_random(
     seed: int,
-    n_candidates: int,
+    first: int,
+    last: int,
+    floor: int,
     n_symbols: int,
     absolute: bool,
     distinct_columns: bool,

@@ -12,14 +12,21 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _num_samples,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
-from . import codes, measures
+from . import _check, codes, measures
 from ._check import integer, plural
+from ._kernels import Totals
 from .codes import Design
 from .columns import Columns
 from .decoders import Decoder, Explanation, Fold, as_decoder, class_totals, distance_decoder, smallest
-from .learners import Learner, as_learner
+from .learners import Learner, as_learner, default_estimator
 from .matrix import CodeMatrix
 
 
@@ -30,23 +37,26 @@ class NaryClassifier(ClassifierMixin, BaseEstimator):
     ----------
     estimator : classifier or learner, default=None
         What learns the columns: any scikit-learn classifier (cloned for each column), a learner from `nary.learners`,
-        or None for decision trees.
+        or None for decision trees. X may hold NaN where it takes NaN: trees do, and a pipeline whose first step does.
     code : str, design, CodeMatrix or array-like of int, default="random"
         A name from `nary.codes.names()`, a design, or a matrix with a row of symbols for each class in sorted order.
     n_symbols : int or "auto", default="auto"
         N. "auto" leaves it to the design; "random" takes a quarter of the classes, at least 3, at most what the
         estimator can tell apart.
     n_columns : int or "auto", default="auto"
-        L. "auto" leaves it to the design; "random" takes 100, or all columns there are for few classes.
+        L. "auto" leaves it to the design; "random" takes 100, or all columns there are for few classes
+        where the learner is not itself random.
     decoder : str or decoder, default="auto"
         A name from `nary.decoders.names()` or a decoder. "auto" takes "loglikelihood" where the estimator gives
-        probabilities that say more than its symbols, else "hamming".
+        probabilities that say more than its symbols, else "hamming"; a fully grown tree's do not, a pruned one's do.
     n_jobs : int, optional
         Columns fitted and asked at the same time, and threads of the native core. No result depends on it.
     random_state : int, RandomState or None
         Decides the code and every draw of the columns.
     verbose : int, default=0
         Above 0, joblib reports the progress of the columns.
+
+    A nested parameter of a name, such as `code__n_candidates` where `code="random"`, turns the name into its object.
 
     Attributes
     ----------
@@ -102,13 +112,14 @@ class NaryClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like, data frame or CSR matrix of shape (n, n_features)
-            Numbers.
+            Numbers; NaN where the estimator takes it, infinite ones never.
         y : array-like of shape (n,)
             Labels, at least two different ones.
         sample_weight : array-like of shape (n,), optional
             Weights of at least 0; a row of weight 0 takes no part.
         """
         self.__dict__.pop("learner_", None)  # a fit that fails leaves no half-fitted model behind
+        n_jobs, verbose = _check.jobs(self.n_jobs), _check.verbosity(self.verbose)
         learner = as_learner(self.estimator)
         learner.check()
         decoder = as_decoder(self.decoder, learner)
@@ -124,10 +135,21 @@ class NaryClassifier(ClassifierMixin, BaseEstimator):
             Columns(self.code_, labels.astype(np.int32)[used], self.classes_),
             sample_weight=None if weights is None else weights[used],
             seed=int(random.randint(np.iinfo(np.int32).max)),
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
+            n_jobs=n_jobs,
+            verbose=verbose,
         )
         return self
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """The learner's importances of the features, in the mean over all columns; `Trees` have them."""
+        check_is_fitted(self, "learner_")
+        importances: NDArray[np.float64] | None = getattr(self.learner_, "feature_importances_", None)
+        if importances is None:
+            raise AttributeError(
+                f"feature_importances_ needs a learner that has them, such as learners.Trees; got {self.learner_!r}."
+            )
+        return importances
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of least cost for each row; of equal costs the first class."""
@@ -168,7 +190,8 @@ class NaryClassifier(ClassifierMixin, BaseEstimator):
     def explain(self, x: Any) -> Explanation:
         """Why one row is given its class: each column's symbol beside those of the winner and of the runner-up."""
         if not hasattr(x, "columns") and not sp.issparse(x) and np.ndim(x) == 1:
-            x = x.to_frame().T if hasattr(x, "to_frame") else np.reshape(x, (1, -1))
+            named = hasattr(x, "iloc") and hasattr(self, "feature_names_in_")  # a row of a pandas frame
+            x = x.to_frame().T if named else np.reshape(np.asarray(x), (1, -1))
         row = self._read(x)
         if row.shape[0] != 1:
             raise ValueError(f"explain takes one row; got {row.shape[0]}. Give X[i] or X[i:i+1].")
@@ -183,8 +206,35 @@ class NaryClassifier(ClassifierMixin, BaseEstimator):
         X = self._read(X)
         labels = self._encode(X, y)
         decoder = distance_decoder(self.decoder_.distance)
-        costs = Fold.of(self.code_, decoder).costs(self._symbols(X))
-        return measures.ErrorBound.of(self.code_, decoder.distance, costs, labels, self._nearest(X))
+        folds = [self._fold]
+        if type(self.decoder_) is not type(decoder):
+            folds.append(Fold.of(self.code_, decoder, self._fold.order))
+        apart = np.empty(labels.size, np.float32)
+        observed, decoded = np.empty((2, labels.size), np.int32)
+        first = 0
+        for totals, n_rows in self._totals(X, folds):
+            rows = slice(first, first + n_rows)
+            apart[rows] = folds[-1].finish(totals[-1], n_rows, self._threads)[np.arange(n_rows), labels[rows]]
+            observed[rows] = folds[0].nearest(totals[0], n_rows, self._threads)
+            decoded[rows] = folds[-1].nearest(totals[-1], n_rows, self._threads)
+            first += n_rows
+        return measures.ErrorBound.of(self.code_, decoder.distance, apart, labels, decoded, observed)
+
+    def set_params(self, **params: Any) -> Self:
+        """Sets parameters, nested ones included; a nested one of a name turns the name into its object first."""
+        nested = {key: params.pop(key) for key in list(params) if "__" in key}
+        of_decoder = {key: nested.pop(key) for key in list(nested) if key.startswith("decoder__")}
+        super().set_params(**params)
+        heads = {key.partition("__")[0] for key in nested}
+        if "estimator" in heads and self.estimator is None:
+            self.estimator = default_estimator()
+        if "code" in heads and isinstance(self.code, str):
+            self.code = codes.as_design(self.code)
+        super().set_params(**nested)
+        if of_decoder and isinstance(self.decoder, str):  # what "auto" means depends on the estimator
+            self.decoder = as_decoder(self.decoder, as_learner(self.estimator))
+        super().set_params(**of_decoder)
+        return self
 
     def _make_code(self, learner: Learner, random: np.random.RandomState) -> CodeMatrix:
         code = codes.build(
@@ -193,6 +243,7 @@ class NaryClassifier(ClassifierMixin, BaseEstimator):
             n_symbols=self.n_symbols,
             n_columns=self.n_columns,
             max_symbols=learner.max_symbols,
+            randomised=learner.randomised,
             random_state=random,
             n_jobs=self.n_jobs,
         )
@@ -208,7 +259,8 @@ class NaryClassifier(ClassifierMixin, BaseEstimator):
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None. Give one label for each row of X.")
         _check_lengths(X, y=y, sample_weight=sample_weight)
-        X, y = validate_data(self, X, y, **self._form(learner))
+        _check.labels(y)
+        X, y = self._validated(X, y, learner)
         check_classification_targets(y)
         n_classes = len(np.unique(y))
         if n_classes < 2:
@@ -225,22 +277,27 @@ class NaryClassifier(ClassifierMixin, BaseEstimator):
     def _read(self, X: Any) -> Any:
         """X of a prediction, checked against what `fit` saw."""
         check_is_fitted(self, "learner_")
-        return validate_data(self, X, reset=False, **self._form(self.learner_))
+        return self._validated(X, None, self.learner_)
 
-    def _form(self, learner: Learner) -> dict[str, Any]:
-        """What X must look like for `learner`; the default learner takes no missing values yet."""
-        missing = self.estimator is not None and learner.accepts_missing
-        return {
+    def _validated(self, X: Any, y: Any, learner: Learner) -> Any:
+        """X as a float array or CSR matrix, with y where it is given; without it X is compared with what `fit` saw."""
+        _check.numbers_in(X)
+        form = {
             "accept_sparse": "csr" if learner.accepts_sparse else False,
             "dtype": [np.float64, np.float32],
             "order": "C",
-            "ensure_all_finite": "allow-nan" if missing else True,
+            "ensure_all_finite": "allow-nan" if learner.accepts_missing else True,
         }
+        try:
+            return validate_data(self, X, reset=False, **form) if y is None else validate_data(self, X, y, **form)
+        except OverflowError as error:
+            raise ValueError(f"X must hold numbers below 1.8e308; {error}. Scale the features.") from error
 
     def _encode(self, X: Any, y: Any) -> NDArray[np.intp]:
         """Labels as numbers of classes."""
         _check_lengths(X, y=y)
-        y = np.asarray(y).ravel()
+        _check.labels(y)
+        y = column_or_1d(y)
         unknown = np.setdiff1d(y, self.classes_)
         if unknown.size:
             raise ValueError(
@@ -251,25 +308,33 @@ class NaryClassifier(ClassifierMixin, BaseEstimator):
 
     def _class_costs(self, X: Any) -> Iterator[NDArray[np.float32]]:
         """Class costs (rows, K) of successive blocks of rows."""
-        threads = joblib.effective_n_jobs(self.n_jobs)
-        for totals, n_rows in class_totals(self._fold, self.learner_, X, self.n_jobs, threads):
-            yield self._fold.finish(totals, n_rows, threads)
+        for (totals,), n_rows in self._totals(X, [self._fold]):
+            yield self._fold.finish(totals, n_rows, self._threads)
 
     def _nearest(self, X: Any) -> NDArray[np.int32]:
         """The place in `classes_` of each row's class."""
-        threads = joblib.effective_n_jobs(self.n_jobs)
-        blocks = class_totals(self._fold, self.learner_, X, self.n_jobs, threads)
-        return np.concatenate([self._fold.nearest(totals, n_rows, threads) for totals, n_rows in blocks])
+        blocks = self._totals(X, [self._fold])
+        return np.concatenate([self._fold.nearest(totals, n_rows, self._threads) for (totals,), n_rows in blocks])
+
+    def _totals(self, X: Any, folds: list[Fold]) -> Iterator[tuple[list[Totals], int]]:
+        """Totals of the folds for successive blocks of rows."""
+        return class_totals(folds, self.learner_, X, _check.jobs(self.n_jobs), self._threads)
+
+    @property
+    def _threads(self) -> int:
+        return int(joblib.effective_n_jobs(_check.jobs(self.n_jobs)))
 
     def _symbols(self, X: Any) -> NDArray[np.int16]:
-        ready = self.learner_.prepare(X)
-        return np.asarray(self.learner_.outputs(ready, "symbols", 0, self.code_.n_columns, n_jobs=self.n_jobs))
+        ready = self.learner_.prepare(X, n_jobs=self.n_jobs)
+        return np.asarray(
+            self.learner_.outputs(ready, "symbols", 0, self.code_.n_columns, n_jobs=_check.jobs(self.n_jobs))
+        )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         learner = as_learner(self.estimator)
         tags.input_tags.sparse = learner.accepts_sparse
-        tags.input_tags.allow_nan = self.estimator is not None and learner.accepts_missing
+        tags.input_tags.allow_nan = learner.accepts_missing
         return tags
 
 

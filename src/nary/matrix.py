@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -22,6 +23,11 @@ _SPARSE_BELOW = 0.25  # share of used entries under which the sparse form is the
 _FORMAT = "nary.CodeMatrix"
 _VERSION = 1
 _VERSIONED = {"format", "version", "alphabet"}
+_IMMUTABLE = "a CodeMatrix cannot be changed. Make a new one of changed symbols: CodeMatrix(symbols, alphabet)."
+_LIKE_SIGNS = (
+    "a code matrix of -1, 0 and 1 was read with -1 for UNUSED and the symbols 0 and 1. Where -1 and +1 are the symbols "
+    "and 0 means unused, use CodeMatrix.from_signs; otherwise give CodeMatrix(symbols, alphabet=2)."
+)
 _SUMMARY_CLASSES = 5000  # up to here a summary measures all pairs of classes
 _SUMMARY_COLUMNS = 2000  # and all pairs of columns
 
@@ -35,6 +41,9 @@ class CodeMatrix:
         The code. Codewords (rows) must differ and no column may be constant.
     alphabet : int or array-like of int, shape (n_columns,), optional
         The number of symbols of each column; by default the largest symbol of the column plus one.
+
+    -1 means UNUSED. In much of the literature a matrix of -1, 0 and +1 has the symbols -1 and +1, and 0 is unused: that
+    is what `from_signs` reads. A matrix of just these three values draws a warning unless `alphabet` is given.
 
     A code that uses less than a quarter of its entries is kept as a list of the used ones; `symbols` is then made anew
     at each call, and `entries`, `column` and `block` read it without that cost.
@@ -60,12 +69,20 @@ class CodeMatrix:
 
     def __init__(self, symbols: ArrayLike, alphabet: ArrayLike | None = None) -> None:
         dense = _validity.integers(symbols, "a code matrix")
-        if dense.ndim == 2 and (np.abs(dense) == 1).all() and (dense == UNUSED).any():
+        like_signs = dense.ndim == 2 and bool(dense.size) and (dense.min(), dense.max()) == (UNUSED, 1)
+        if like_signs and not (dense == 0).any():
             raise ValueError(
                 "every column must give at least two classes different symbols; got only -1 (UNUSED) and 1. "
                 "For a matrix of -1 and +1 use CodeMatrix.from_signs."
             )
-        self._set_dense(dense, alphabet)
+        try:
+            self._set_dense(dense, alphabet)
+        except ValueError as error:
+            if like_signs:
+                raise ValueError(f"{error} Where -1 and +1 are the symbols use CodeMatrix.from_signs.") from error
+            raise
+        if like_signs and alphabet is None:
+            warnings.warn(_LIKE_SIGNS, UserWarning, stacklevel=2)
 
     @classmethod
     def from_entries(
@@ -79,8 +96,8 @@ class CodeMatrix:
     ) -> CodeMatrix:
         """The code with `symbols[e]` at `(classes[e], columns[e])` and UNUSED everywhere else."""
         shape = (integer(n_classes, "n_classes", 2), integer(n_columns, "n_columns", 1))
-        at = [_validity.integers(values, name).ravel() for values, name in ((classes, "classes"), (columns, "columns"))]
-        said = _validity.integers(symbols, "symbols").ravel()
+        given = {"classes": classes, "columns": columns, "symbols": symbols}
+        *at, said = (_validity.integers(values, name).ravel().astype(np.int64) for name, values in given.items())
         if not at[0].size == at[1].size == said.size:
             raise ValueError(
                 "classes, columns and symbols must have the same length; got "
@@ -101,7 +118,7 @@ class CodeMatrix:
         if given.size and (given.min() < -1 or given.max() > 1):
             raise ValueError(f"signs must be -1, 0 or +1; got values from {given.min()} to {given.max()}.")
         code = cls.__new__(cls)
-        code._set_dense(np.where(given == 0, UNUSED, given > 0), 2)
+        code._set_dense(np.where(given == 0, np.int8(UNUSED), (given > 0).astype(np.int8)), 2)
         return code
 
     @classmethod
@@ -111,53 +128,79 @@ class CodeMatrix:
         if given.size and given.min() < 0:
             raise ValueError(f"symbols counted from 1 must be at least 0 (0: unused); got {given.min()}.")
         code = cls.__new__(cls)
-        code._set_dense(given - 1, alphabet)
+        code._set_dense(np.subtract(given, 1, dtype=np.promote_types(given.dtype, np.int16)), alphabet)
         return code
 
-    def _set_dense(self, dense: NDArray[np.int64], alphabet: ArrayLike | None) -> None:
-        """Checks a whole matrix and keeps it."""
+    def _set_dense(self, dense: NDArray[np.signedinteger[Any]], alphabet: ArrayLike | None) -> None:
+        """Checks a whole matrix and keeps it in the smaller form; of a full one no list of entries is made."""
         if dense.ndim != 2 or dense.shape[0] < 2 or dense.shape[1] < 1:
             raise ValueError(
                 "a code matrix must have shape (n_classes, n_columns) with at least 2 classes and 1 column; got shape "
                 f"{dense.shape}. Give one row of symbols for each class."
             )
-        columns, classes = np.nonzero(dense.T != UNUSED)
-        self._set(classes, columns, dense[classes, columns], dense.shape, alphabet)
+        K, L = dense.shape
+        users = np.count_nonzero(dense != UNUSED, axis=0)
+        if users.sum() < _SPARSE_BELOW * K * L:
+            columns, classes = np.nonzero(dense.T != UNUSED)
+            self._set(classes, columns, dense[classes, columns].astype(np.int64), (K, L), alphabet)
+            return
+        ranges = _validity.matrix_ranges(dense, users)
+        sizes = _validity.alphabet_sizes(alphabet, ranges[1], L)
+        _validity.check_matrix(dense, ranges, sizes)
+        kept = np.array(dense, np.int16, order="C")
+        _validity.check_rows(kept)
+        self._keep(K, sizes, dense=kept)
 
     def _set(
         self,
         classes: NDArray[np.int64],
         columns: NDArray[np.int64],
         symbols: NDArray[np.int64],
-        shape: tuple[int, ...],
+        shape: tuple[int, int],
         alphabet: ArrayLike | None,
     ) -> None:
         """Checks the used entries, sorted by column and class, and keeps them in the smaller form."""
         K, L = shape
         starts = np.searchsorted(columns, np.arange(L + 1)).astype(np.int64)
-        low, high = _validity.column_ranges(symbols, starts)
-        sizes = _validity.alphabet_sizes(alphabet, high, L)
-        _validity.check_symbols(classes, columns, symbols, low, high, sizes)
-        self._n_classes, self._alphabet = K, sizes
-        self._starts, self._classes, self._used_symbols = (
-            np.empty(0, np.int64),
-            np.empty(0, np.int32),
-            np.empty(0, np.int16),
-        )
-        self._dense = None
-        if symbols.size < _SPARSE_BELOW * K * L:
-            self._starts, self._classes = starts, classes.astype(np.int32)
-            self._used_symbols = symbols.astype(np.int16)
-        else:
-            self._dense = np.full((K, L), UNUSED, np.int16)
-            self._dense[classes, columns] = symbols
-        self._freeze()
+        ranges = _validity.column_ranges(symbols, starts)
+        sizes = _validity.alphabet_sizes(alphabet, ranges[1], L)
+        _validity.check_entries(classes, columns, symbols, ranges, sizes)
         _validity.check_codewords(classes, columns, symbols, K)
+        if symbols.size < _SPARSE_BELOW * K * L:
+            self._keep(K, sizes, starts, classes.astype(np.int32), symbols.astype(np.int16))
+        else:
+            dense = np.full((K, L), UNUSED, np.int16)
+            dense[classes, columns] = symbols
+            self._keep(K, sizes, dense=dense)
 
-    def _freeze(self) -> None:
-        for array in (self._alphabet, self._starts, self._classes, self._used_symbols, self._dense):
-            if array is not None:
-                array.flags.writeable = False
+    def _keep(
+        self,
+        n_classes: int,
+        alphabet: NDArray[np.int16],
+        starts: NDArray[np.int64] | None = None,
+        classes: NDArray[np.int32] | None = None,
+        used_symbols: NDArray[np.int16] | None = None,
+        dense: NDArray[np.int16] | None = None,
+    ) -> None:
+        """The only place where a code gets its content, once."""
+        if hasattr(self, "_n_classes"):
+            raise AttributeError(_IMMUTABLE)
+        content = {
+            "_n_classes": n_classes,
+            "_alphabet": _frozen(alphabet),
+            "_starts": _frozen(np.empty(0, np.int64) if starts is None else starts),
+            "_classes": _frozen(np.empty(0, np.int32) if classes is None else classes),
+            "_used_symbols": _frozen(np.empty(0, np.int16) if used_symbols is None else used_symbols),
+            "_dense": None if dense is None else _frozen(dense),
+        }
+        for name, value in content.items():
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(_IMMUTABLE)
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(_IMMUTABLE)
 
     @property
     def n_classes(self) -> int:
@@ -342,7 +385,9 @@ class CodeMatrix:
         return (self._alphabet, *form) if self._dense is None else (self._alphabet, self._dense)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.array(self.symbols, dtype=dtype, copy=None if copy is not True else True)
+        if copy is False and self._dense is None:
+            raise ValueError("a sparse code has no array to give without a copy. Ask for one with copy=None or True.")
+        return np.array(self.symbols, dtype=dtype, copy=copy)
 
     def __copy__(self) -> CodeMatrix:
         return self
@@ -354,14 +399,12 @@ class CodeMatrix:
         return {name: getattr(self, name) for name in self.__slots__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        for name, value in state.items():
-            setattr(self, name, value)
-        self._freeze()
+        self._keep(**{name.removeprefix("_"): value for name, value in state.items()})
 
     def __repr__(self) -> str:
         sizes = sorted(set(self.alphabet.tolist()))
         symbols = sizes[0] if len(sizes) == 1 else f"{sizes[0]}..{sizes[-1]}"
-        unused = "" if self.is_full else f", unused={1 - self.n_used / (self.n_classes * self.n_columns):.0%}"
+        unused = "" if self.is_full else f", unused={_share(self.n_classes * self.n_columns - self.n_used, self)}"
         return f"CodeMatrix(n_classes={self.n_classes}, n_columns={self.n_columns}, n_symbols={symbols}{unused})"
 
     def _repr_html_(self) -> str:
@@ -378,6 +421,20 @@ class CodeMatrix:
             span = columns + 1 + len(more[0])
             lines.append(f"<tr><td colspan='{span}'>&hellip; {self.n_classes - rows} more classes</td></tr>")
         return f"<div><p>{escape(repr(self))}</p><table>{''.join(lines)}</table></div>"
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """A view of an array that is read-only itself: nobody who holds the view can make it writeable."""
+    array = array if array.base is None else array.copy()
+    array.flags.writeable = False
+    return array.view()
+
+
+def _share(n_entries: int, code: CodeMatrix) -> str:
+    """A share of the entries in percent, with so many digits that neither nearly all nor hardly any reads as such."""
+    share = n_entries / (code.n_classes * code.n_columns)
+    texts = (f"{share:.{digits}%}" for digits in range(17))
+    return next(text for text in texts if share in (0, 1) or 0 < float(text[:-1]) < 100)
 
 
 def _read_arrays(path: Path) -> dict[str, NDArray[Any]] | None:

@@ -20,6 +20,7 @@ from ._check import unknown_name
 Distance = Literal["hamming", "absolute"]
 DISTANCES: tuple[Distance, ...] = ("hamming", "absolute")
 _BLOCK_CELLS = 1 << 22  # of a block of rows of the distance matrix
+_MAX_SUM = (1 << 31) - 1  # of the distances that the core adds up: longer words are cut
 _MAX_CORRELATED = 5000  # columns whose correlations fit in 200 MB
 
 
@@ -92,10 +93,14 @@ def _distance_rows(code: Code, distance: str, n_threads: int) -> Iterator[NDArra
         raise unknown_name("distance", distance, DISTANCES)
     step = max(1, _BLOCK_CELLS // code.n_classes)
     if code.is_full:
-        words = _kernels.pad_words(code.symbols)
+        L, width = code.n_columns, _MAX_SUM // int(code.alphabet.max()) // _kernels.TILE * _kernels.TILE
+        parts = [_kernels.pad_words(code.block(s, min(s + width, L))) for s in range(0, L, width)]
         for first in range(0, code.n_classes, step):
             last = min(first + step, code.n_classes)
-            yield _kernels.distances(words, first, last, distance == "absolute", n_threads).astype(np.float64)
+            rows = np.zeros((last - first, code.n_classes))
+            for words in parts:
+                rows += _kernels.distances(words, first, last, distance == "absolute", n_threads)
+            yield rows
     else:
         rows_of = _partial_hamming(code) if distance == "hamming" else _partial_absolute(code)
         for first in range(0, code.n_classes, step):
@@ -160,7 +165,8 @@ def column_correlation(code: Code) -> NDArray[np.float64]:
     if L > _MAX_CORRELATED:
         raise ValueError(
             f"column_correlation of {L} columns would hold {L} x {L} numbers ({8 * L * L / 1e9:.1f} GB); expected at "
-            f"most {_MAX_CORRELATED}. Measure a part of the columns: CodeMatrix(code.block(0, {_MAX_CORRELATED}))."
+            f"most {_MAX_CORRELATED}. Measure a part of the columns: "
+            f"CodeMatrix(code.block(0, {_MAX_CORRELATED}), alphabet=N)."
         )
     symbols = code.block(0, L).astype(np.float64)
     middle = (code.alphabet.astype(np.float64) - 1) / 2
@@ -247,17 +253,17 @@ class ErrorBound:
         cls,
         code: Code,
         distance: Distance,
-        costs: NDArray[np.float32],
+        apart: NDArray[np.floating[Any]],
         labels: NDArray[np.integer[Any]],
+        decoded: NDArray[np.integer[Any]],
         observed: NDArray[np.integer[Any]],
     ) -> ErrorBound:
-        """From distances (rows, K) of what the columns said to the codewords, and the classes predicted.
+        """From each row's distance to the codeword of its class, its class, the nearest one, and the one predicted.
 
         A row's losses over all columns add up to its distance to the codeword of its class, so that L B-bar is the
         mean of that distance.
         """
-        mean_loss = float(costs[np.arange(labels.size), labels].mean(dtype=np.float64)) / code.n_columns
-        decoded = costs.argmin(axis=1)
+        mean_loss = float(apart.mean(dtype=np.float64)) / code.n_columns
         rho = min_distance(code, distance)
         return cls(distance, rho, mean_loss, code.n_columns, _rate(observed != labels), _rate(decoded != labels))
 

@@ -122,8 +122,8 @@ class TreeOptions(NamedTuple):
 class GrownTrees(NamedTuple):
     """The trees of some columns. A child is a split's number in its tree, or ~value for a leaf.
 
-    A leaf's value is its symbol; with distributions its number, which `leaf_symbols` and `leaf_shares` (in units of
-    1/255) are indexed with, counted from the tree's place in `leaf_starts`.
+    A leaf's value is its symbol; with distributions its number, which `leaf_symbols` and `leaf_shares` (in units
+    of 1/255 of the largest) are indexed with, counted from the tree's place in `leaf_starts`.
     """
 
     splits: NDArray[np.int32]  # (splits, 3): left, right, feature << 9 | missing goes left << 8 | last bin on the left
@@ -179,7 +179,7 @@ def grow_trees(
     class_starts: NDArray[np.int64],
     columns: ColumnBlock,
     options: TreeOptions,
-    row_weights: NDArray[np.float32] | None = None,
+    row_weights: NDArray[np.float64] | None = None,
     balance_symbols: bool = False,
     n_threads: int = 1,
 ) -> GrownTrees:
@@ -190,7 +190,10 @@ def grow_trees(
     _starts(class_starts, "class_starts", rows.n_rows)
     _columns(columns, class_starts.size - 1)
     if row_weights is not None:
-        check_array(row_weights, "row_weights", np.float32, 1, (rows.n_rows,))
+        check_array(row_weights, "row_weights", np.float64, 1, (rows.n_rows,))
+        expect(
+            bool(np.isfinite(row_weights).all()) and row_weights.min() >= 0, "finite weights of at least 0", "others"
+        )
     expect(1 <= options.n_thresholds < 1 << 16, "1 to 65535 thresholds", str(options.n_thresholds))
     fields = options._replace(
         column_features=min(options.column_features, rows.n_features),

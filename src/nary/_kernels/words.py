@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -56,5 +58,14 @@ def search_random(
     expect(n_columns * n_symbols < 1 << 31, "columns x symbols below 2^31", f"{n_columns} x {n_symbols}")
     best = np.empty((n_classes, n_columns), np.uint8 if n_symbols <= 256 else np.uint16)
     threads = min(thread_count(n_threads), n_candidates)
-    index, distance = _native.search_random(seed, n_candidates, n_symbols, absolute, distinct_columns, threads, best)
-    return None if index < 0 else (best.astype(np.int16), int(distance))
+    first, distance, portion = 0, -1, threads
+    while first < n_candidates:  # in portions of about half a second, so that a search can be interrupted
+        start, last = time.perf_counter(), min(first + portion, n_candidates)
+        index, better = _native.search_random(
+            seed, first, last, distance, n_symbols, absolute, distinct_columns, threads, best
+        )
+        distance = distance if index < 0 else int(better)
+        if time.perf_counter() - start < 0.25:
+            portion *= 2
+        first = last
+    return None if distance < 0 else (best.astype(np.int16), distance)

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
-from sklearn.tree import DecisionTreeClassifier
 
 from ..classifier import NaryClassifier
+from ..learners import Trees
 
 NARY = "N-ary ECOC"
 DIRECT = "direct classifier"
@@ -83,7 +83,7 @@ def make_many_classes(
 def run(data: DataSet, method: str, n_jobs: int | None = -1, random_state: int = 0) -> Result:
     """Fits one method with decision-tree columns and Hamming decoding, and measures it."""
     clf = NaryClassifier(
-        DecisionTreeClassifier(), **METHODS[method], decoder="hamming", n_jobs=n_jobs, random_state=random_state
+        Trees(splitter="best"), **METHODS[method], decoder="hamming", n_jobs=n_jobs, random_state=random_state
     )
     start = time.perf_counter()
     clf.fit(data.X_train, data.y_train)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 import joblib
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from .._check import integer, unknown_name
+from .._check import integer, jobs, unknown_name
 from ..matrix import CodeMatrix
 from ._base import Design, FixedDesign, Request, auto_symbols
 from .classic import Identity, OneVsAll, OneVsOne
@@ -53,6 +54,7 @@ def build(
     n_symbols: int | str = "auto",
     n_columns: int | str = "auto",
     max_symbols: int | None = None,
+    randomised: bool = False,
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> CodeMatrix:
@@ -68,6 +70,8 @@ def build(
         N and L; "auto" leaves them to the design.
     max_symbols : int, optional
         The most symbols that the learner can tell apart; a rule that chooses N stays below it.
+    randomised : bool, default=False
+        Whether the learner is itself random, so that a column that repeats another is worth having.
     random_state : int, RandomState or None
         Decides every random draw.
     n_jobs : int, optional
@@ -88,6 +92,7 @@ def build(
     L = _size(n_columns, "n_columns", 1)
     if max_symbols is not None:
         integer(max_symbols, "max_symbols", 2)
+    n_threads = joblib.effective_n_jobs(jobs(n_jobs))
     design = as_design(code)
     if isinstance(design, CodeMatrix):
         return _check_given(design, K, N, L)
@@ -99,7 +104,7 @@ def build(
         )
     low, high = (int(part) for part in check_random_state(random_state).randint(0, 1 << 32, 2, np.uint64))
     seed = high << 32 | low
-    return design.make(Request(K, N, L, max_symbols, seed, joblib.effective_n_jobs(n_jobs)))
+    return design.make(Request(K, N, L, max_symbols, randomised, seed, n_threads))
 
 
 def as_design(code: str | Design | CodeMatrix | ArrayLike) -> Design | CodeMatrix:
@@ -114,8 +119,11 @@ def as_design(code: str | Design | CodeMatrix | ArrayLike) -> Design | CodeMatri
         raise TypeError(
             f"code must be an instance of a design; got the class {code.__name__}. Write {code.__name__}()."
         )
-    if code is None:
-        raise TypeError(f"code must be a name ({', '.join(names())}), a design, or a matrix of symbols; got None.")
+    if code is None or isinstance(code, numbers.Number):
+        raise TypeError(
+            f"code must be a name ({', '.join(names())}), a design, or a matrix of symbols; got {code!r}. "
+            "Give n_columns or n_symbols for the size of a code."
+        )
     return CodeMatrix(code)
 
 

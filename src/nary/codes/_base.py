@@ -12,6 +12,7 @@ from ..matrix import MAX_SYMBOLS, CodeMatrix
 from ..measures import count_columns, smallest_length
 
 DEFAULT_COLUMNS = 100
+_MAX_CELLS = 1 << 31  # of a matrix (4 GB), and columns x symbols: distances are counted in 32 bits
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Request:
     n_symbols: int | None = None
     n_columns: int | None = None
     max_symbols: int | None = None  # what the learner can tell apart in a column
+    randomised: bool = False  # whether the learner's own draws make columns differ that repeat each other
     seed: int = 0
     n_threads: int = 1
 
@@ -96,6 +98,17 @@ def check_size(n_classes: int, n_symbols: int, n_columns: int, most: int | None,
             f"n_columns must be at most {most}: {n_classes} classes have no more columns of up to {n_symbols} symbols "
             f"that differ by more than the names of their symbols; got {n_columns}. Lower n_columns, or, for a learner "
             "that is itself random, use codes.Random(allow_repeats=True)."
+        )
+    check_cells(n_classes, n_symbols, n_columns)
+
+
+def check_cells(n_classes: int, n_symbols: int, n_columns: int) -> None:
+    """Refuses a code beyond what memory holds and what distances are counted in."""
+    most = (_MAX_CELLS - 1) // max(n_classes, n_symbols)
+    if n_columns > most:
+        raise ValueError(
+            f"n_columns must be at most {most} for {n_classes} classes and {n_symbols} symbols, so that the code fits "
+            f"in memory; got {n_columns}. Lower n_columns: some hundred are usual."
         )
 
 

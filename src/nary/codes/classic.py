@@ -21,7 +21,7 @@ class OneVsAll(FixedDesign):
         return 2, 1 if n_classes == 2 else n_classes
 
     def make_fixed(self, n_classes: int) -> CodeMatrix:
-        symbols = np.eye(n_classes, dtype=np.int16)
+        symbols = np.eye(n_classes, dtype=np.int8)
         return CodeMatrix(symbols[:, 1:] if n_classes == 2 else symbols)
 
 

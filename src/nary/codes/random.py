@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from .. import _kernels
 from .._check import integer, unknown_name
 from ..matrix import MAX_SYMBOLS, CodeMatrix
-from ..measures import DISTANCES, count_columns
-from ._base import Design, Request, auto_columns, auto_symbols, check_size
+from ..measures import DISTANCES, count_columns, smallest_length
+from ._base import DEFAULT_COLUMNS, Design, Request, auto_columns, auto_symbols, check_size
 
 MAX_CANDIDATES = (1 << 31) - 1
 _TRIES = 1000  # matrices of distinct words drawn where the plain search found none
@@ -24,13 +24,14 @@ class Random(Design):
         Matrices drawn.
     distance : {"absolute", "hamming"}, default="absolute"
         What the minimum distance is measured in.
-    allow_repeats : bool, default=False
-        Whether columns may repeat others, for learners that are themselves random.
+    allow_repeats : bool or "auto", default="auto"
+        Whether columns may repeat others, which is worth it for learners that are themselves random: "auto" lets those.
 
     Notes
     -----
     Zhou, Tsang, Ho and Mueller, "N-ary Error Correcting Coding Scheme" (section 3). Any K, 2 <= N <= K,
-    L >= log_N K. N left open: a quarter of the classes, at least 3. L left open: 100, or all columns there are.
+    L >= log_N K. N left open: a quarter of the classes, at least 3. L left open: 100, or all columns there are
+    unless they may repeat.
     With few classes and long codes all candidates are alike; n_candidates=1 is then as good.
 
     Examples
@@ -41,7 +42,9 @@ class Random(Design):
     ((26, 100), 5)
     """
 
-    def __init__(self, n_candidates: int = 1000, distance: str = "absolute", allow_repeats: bool = False) -> None:
+    def __init__(
+        self, n_candidates: int = 1000, distance: str = "absolute", allow_repeats: bool | str = "auto"
+    ) -> None:
         self.n_candidates = n_candidates
         self.distance = distance
         self.allow_repeats = allow_repeats
@@ -49,9 +52,15 @@ class Random(Design):
     def make(self, request: Request) -> CodeMatrix:
         K = request.n_classes
         N = request.n_symbols or auto_symbols(K, request.n_columns, request.max_symbols)
-        L = request.n_columns or auto_columns(K, N)
+        repeats = request.randomised if self.allow_repeats == "auto" else self._checked_repeats()
+        L = request.n_columns or (max(DEFAULT_COLUMNS, smallest_length(K, N)) if repeats else auto_columns(K, N))
         most = min(K, MAX_SYMBOLS, MAX_SYMBOLS if request.max_symbols is None else request.max_symbols)
-        return search(request, N, L, self.n_candidates, self.distance, self.allow_repeats, most_symbols=most)
+        return search(request, N, L, self.n_candidates, self.distance, repeats, most_symbols=most)
+
+    def _checked_repeats(self) -> bool:
+        if not isinstance(self.allow_repeats, (bool, np.bool_)):
+            raise TypeError(f"allow_repeats must be True, False or 'auto'; got {self.allow_repeats!r}.")
+        return bool(self.allow_repeats)
 
 
 class Dense(Design):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from .._check import integer
 from ..matrix import CodeMatrix
 from ..measures import smallest_length
-from ._base import Design, Request
+from ._base import Design, Request, check_cells
 from .random import MAX_CANDIDATES
 
 _FEW_COLUMNS = 4096  # so many are listed, for drawing them one by one would take long to find the last
@@ -47,6 +47,7 @@ class Sparse(Design):
                 f"n_columns must be at most {most}: {K} classes have no more ternary columns that differ; got {L}. "
                 "Lower n_columns."
             )
+        check_cells(K, 2, L)
         needed = smallest_length(K, 2)
         if L < needed:
             raise ValueError(

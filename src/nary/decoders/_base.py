@@ -14,7 +14,9 @@ from .._check import real
 from ..learners import Output
 from ..measures import Distance
 
-MAX_TEMPERATURE = 1e9  # beyond it, costs that differ by 2^-17 would have equal probabilities in double precision
+# Beyond these, costs that differ by 2^-17 would have equal probabilities in double precision, and log-probabilities of
+# large costs might be infinite.
+MIN_TEMPERATURE, MAX_TEMPERATURE = 1e-9, 1e9
 
 
 class Decoder(BaseEstimator, ABC):
@@ -34,9 +36,8 @@ class Decoder(BaseEstimator, ABC):
 
     def check(self) -> None:
         """Refuses parameters out of range."""
-        real(
-            self.temperature, "temperature", 0, MAX_TEMPERATURE, "Probabilities are the softmax of -cost / temperature."
-        )
+        hint = "Probabilities are the softmax of -cost / temperature."
+        real(self.temperature, "temperature", MIN_TEMPERATURE, MAX_TEMPERATURE, hint)
 
     @abstractmethod
     def neutral(self, alphabet: NDArray[np.int16]) -> NDArray[np.float64]:
@@ -51,7 +52,8 @@ class Decoder(BaseEstimator, ABC):
         return np.asarray(log_softmax(self._logits(costs), axis=1))
 
     def _logits(self, costs: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-        return costs.astype(np.float64) / -float(self.temperature)
+        above_least = costs.astype(np.float64) - costs.min(axis=1, keepdims=True)
+        return np.asarray(above_least / -float(self.temperature))
 
 
 class SymbolDecoder(Decoder):

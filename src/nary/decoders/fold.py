@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,11 +84,11 @@ class Fold:
     scale: float
 
     @classmethod
-    def of(cls, code: CodeMatrix, decoder: Decoder) -> Fold:
-        """The fold of `code` under `decoder`."""
+    def of(cls, code: CodeMatrix, decoder: Decoder, order: FoldOrder | None = None) -> Fold:
+        """The fold of `code` under `decoder`; `order` may be given where another fold of the code has it."""
         decoder.check()
         neutral = np.zeros(code.n_columns) if code.is_full else decoder.neutral(code.alphabet)
-        order = fold_order(code)
+        order = fold_order(code) if order is None else order
         if not isinstance(decoder, SymbolDecoder):
             return cls(decoder, order, code.alphabet, None, neutral.astype(np.float32), float(neutral.sum()), 1.0)
         profile = decoder.profile(code.n_symbols)
@@ -137,20 +137,31 @@ class Fold:
     def column_blocks(self, n_rows: int) -> Iterator[tuple[int, int]]:
         """Runs of whole blocks of columns whose outputs stay within the memory meant for them."""
         L, width = self.order.n_columns, self.order.block_columns
-        cell_bytes = 4 * self.order.n_symbols if self.profile is None else 2
-        step = max(1, _BLOCK_BYTES // (n_rows * cell_bytes * width)) * width
+        step = max(1, _BLOCK_BYTES // (n_rows * self.output_bytes * width)) * width
         return ((first, min(first + step, L)) for first in range(0, L, step))
+
+    @property
+    def output_bytes(self) -> int:
+        """What a column's output for one row takes."""
+        return 4 * self.order.n_symbols if self.profile is None else 2
 
 
 def class_totals(
-    fold: Fold, learner: Learner, X: Any, n_jobs: int | None, n_threads: int
-) -> Iterator[tuple[Totals, int]]:
-    """(totals, rows) of successive blocks of rows of X, with what every column says added."""
-    for rows in fold.row_blocks(X.shape[0]):
-        ready = learner.prepare(X[rows])
+    folds: Sequence[Fold], learner: Learner, X: Any, n_jobs: int | None, n_threads: int
+) -> Iterator[tuple[list[Totals], int]]:
+    """(totals of each fold, rows) of successive blocks of rows of X, with what every column says added.
+
+    The folds are of one code. A column is asked once for each kind of output that they read.
+    """
+    largest = max(folds, key=lambda fold: fold.output_bytes)
+    for rows in largest.row_blocks(X.shape[0]):
+        ready = learner.prepare(X[rows], n_jobs=n_jobs)
         n_rows = rows.stop - rows.start
-        totals = fold.start(n_rows)
-        for first, last in fold.column_blocks(n_rows):
-            outputs = learner.outputs(ready, fold.decoder.needs, first, last, n_jobs=n_jobs)
-            fold.add(totals, outputs, first, last, n_threads)
+        totals = [fold.start(n_rows) for fold in folds]
+        for first, last in largest.column_blocks(n_rows):
+            for what in dict.fromkeys(fold.decoder.needs for fold in folds):
+                outputs = learner.outputs(ready, what, first, last, n_jobs=n_jobs)
+                for fold, its_totals in zip(folds, totals, strict=True):
+                    if fold.decoder.needs == what:
+                        fold.add(its_totals, outputs, first, last, n_threads)
         yield totals, n_rows

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from .._check import real
 from ._base import TableDecoder
 
+MIN_NOISE = 1e-30  # noise / N must stay above 0 in float32
+
 
 class LogLikelihood(TableDecoder):
     """The cost of a symbol is -log of its probability, each column being wrong altogether with probability `noise`.
@@ -34,7 +36,7 @@ class LogLikelihood(TableDecoder):
     def check(self) -> None:
         """Refuses parameters out of range."""
         super().check()
-        real(self.noise, "noise", 0, 1, "A column errs altogether with probability `noise`.")
+        real(self.noise, "noise", MIN_NOISE, 1, "A column errs altogether with probability `noise`.")
 
     def neutral(self, alphabet: NDArray[np.int16]) -> NDArray[np.float64]:
         return np.log(alphabet.astype(np.float64))

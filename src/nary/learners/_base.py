@@ -32,6 +32,11 @@ class Learner(BaseEstimator, ABC):
         return None
 
     @property
+    def randomised(self) -> bool:
+        """Whether two columns with the same labels are learnt differently, by the learner's own draws."""
+        return False
+
+    @property
     def accepts_missing(self) -> bool:
         """Whether X may hold NaN."""
         return False
@@ -57,7 +62,7 @@ class Learner(BaseEstimator, ABC):
     ) -> Self:
         """Fits all columns; `seed` decides every random draw."""
 
-    def prepare(self, X: Any) -> Any:
+    def prepare(self, X: Any, *, n_jobs: int | None = None) -> Any:
         """Rows in the form that `outputs` reads: done once for all columns."""
         return X
 
@@ -66,5 +71,6 @@ class Learner(BaseEstimator, ABC):
         """What columns first..last-1 say of prepared rows.
 
         "symbols": (rows, columns) int16; else (rows, columns, N) float32 with N the largest alphabet of the whole code,
-        -inf where a symbol is beyond the column's alphabet or was never seen by it.
+        -inf where a symbol is beyond the column's alphabet or was never seen by it, and never NaN: a column that says
+        nothing of a row gives all its symbols alike.
         """

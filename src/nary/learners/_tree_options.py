@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._check import integer, unknown_name
+from .._check import integer, jobs, unknown_name
 from .._kernels.trees import MISSING, SPLITTERS, TreeOptions
 
 CRITERIA = ("gini", "entropy")
+_MOST_ROWS = (1 << 31) - 1  # more than any column has
 CLASS_WEIGHTS = ("balanced", "balanced_symbols")
 
 
@@ -40,6 +41,31 @@ def check(trees: Any) -> None:
     for name in ("min_impurity_decrease", "ccp_alpha"):
         _at_least_zero(getattr(trees, name), name)
     _count_features(trees.max_features, 1)
+    if trees.n_jobs is not None:
+        jobs(trees.n_jobs)
+    _one_of(trees.bootstrap, "bootstrap", (True, False))
+    _one_of(trees.leaf_distributions, "leaf_distributions", (True, False, "auto"))
+
+
+def _one_of(value: Any, name: str, known: tuple[Any, ...]) -> None:
+    if not any(value == choice for choice in known):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}; got {value!r}.")
+
+
+def keeps_distributions(trees: Any) -> bool:
+    """Whether leaves keep the shares of their symbols."""
+    if trees.leaf_distributions != "auto":
+        return bool(trees.leaf_distributions)
+    plain = {
+        "max_depth": None, "max_leaf_nodes": None, "min_samples_leaf": 1, "min_samples_split": 2,
+        "min_impurity_decrease": 0, "ccp_alpha": 0,
+    }  # fmt: skip
+    return any(getattr(trees, name) != value for name, value in plain.items())
+
+
+def sees_all(max_features: Any) -> bool:
+    """Whether a split looks at all features of its column."""
+    return max_features is None or (isinstance(max_features, float) and max_features == 1)
 
 
 def options(trees: Any, n_features: int, seed: int) -> TreeOptions:
@@ -50,11 +76,11 @@ def options(trees: Any, n_features: int, seed: int) -> TreeOptions:
         splitter=trees.splitter,
         entropy=trees.criterion == "entropy",
         n_thresholds=int(trees.n_thresholds),
-        max_depth=unlimited.max_depth if trees.max_depth is None else int(trees.max_depth),
-        max_leaf_nodes=unlimited.max_leaf_nodes if trees.max_leaf_nodes is None else int(trees.max_leaf_nodes),
-        min_samples_split=float(trees.min_samples_split),
+        max_depth=_limit(trees.max_depth, unlimited.max_depth),
+        max_leaf_nodes=_limit(trees.max_leaf_nodes, unlimited.max_leaf_nodes),
+        min_samples_split=float(min(trees.min_samples_split, _MOST_ROWS)),
         split_is_fraction=not isinstance(trees.min_samples_split, numbers.Integral),
-        min_samples_leaf=float(trees.min_samples_leaf),
+        min_samples_leaf=float(min(trees.min_samples_leaf, _MOST_ROWS)),
         leaf_is_fraction=not isinstance(trees.min_samples_leaf, numbers.Integral),
         column_features=of_column,
         split_features=_count_features(trees.max_features, of_column),
@@ -62,7 +88,7 @@ def options(trees: Any, n_features: int, seed: int) -> TreeOptions:
         bootstrap=bool(trees.bootstrap),
         min_impurity_decrease=float(trees.min_impurity_decrease),
         ccp_alpha=float(trees.ccp_alpha),
-        leaf_distributions=bool(trees.leaf_distributions),
+        leaf_distributions=keeps_distributions(trees),
         seed=seed,
     )
 
@@ -72,6 +98,8 @@ def feature_numbers(categorical: ArrayLike | None, n_features: int) -> NDArray[n
     if categorical is None:
         return None
     given = np.asarray(categorical)
+    if given.size == 0 and given.ndim == 1:
+        return None
     if given.dtype == bool and given.shape == (n_features,):
         return np.flatnonzero(given)
     if (
@@ -113,6 +141,10 @@ def _count_features(given: Any, n_features: int) -> int:
     return max(1, int(given * n_features))
 
 
+def _limit(given: int | None, most: int) -> int:
+    return most if given is None else min(int(given), most)
+
+
 def _share(value: Any, name: str) -> None:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a share above 0 and at most 1; got {value!r} of type {type(value).__name__}.")
@@ -123,8 +155,10 @@ def _share(value: Any, name: str) -> None:
 def _rows_or_share(value: Any, name: str, low: int) -> None:
     if isinstance(value, numbers.Integral) and not isinstance(value, bool):
         integer(value, name, low, hint="A float below 1 is a share of the rows.")
-    elif isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < float(value) < 1:
-        raise ValueError(f"{name} must be an integer of at least {low}, or a share between 0 and 1; got {value!r}.")
+    elif isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < float(value) <= 1:
+        raise ValueError(
+            f"{name} must be an integer of at least {low}, or a share above 0 and at most 1; got {value!r}."
+        )
 
 
 def _at_least_zero(value: Any, name: str) -> None:

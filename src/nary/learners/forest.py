@@ -81,7 +81,8 @@ class Forest:
         if self.trees.leaf_symbols.size:
             numbers = leaves + self.trees.leaf_starts[s]
             symbols = self.trees.leaf_symbols[numbers]
-            shares = self.trees.leaf_shares[numbers] / 255
+            shares = self.trees.leaf_shares[numbers].astype(np.float64)
+            shares /= shares.sum(axis=1, keepdims=True)
             shares = np.concatenate([np.zeros((n_splits, shares.shape[1])), shares])
         thresholds = [_threshold(bins, int(f), int(b)) for f, b in zip(features, last, strict=True)]
         return TreeArrays(

@@ -18,8 +18,8 @@ from ._base import Learner, Output
 from .binning import Bins
 from .forest import Forest, TreeArrays
 
-_MAX_BLOCK = 4096  # columns grown in one call of the core
-_MAX_BLOCK_ENTRIES = 1 << 22  # of their code
+_MAX_BLOCK = 4096  # columns grown in one call of the core, which cannot be interrupted
+_MAX_BLOCK_ROWS = 1 << 21  # that take part in them, columns counted one by one
 
 
 class Trees(Learner):
@@ -60,9 +60,9 @@ class Trees(Learner):
         Minimal cost-complexity pruning: a branch is cut that gains less than this for each leaf.
     categorical_features : array-like of int or bool, optional
         The features (numbers, or a mask) whose values are categories; they are ordered by frequency.
-    leaf_distributions : bool, default=False
+    leaf_distributions : bool or "auto", default="auto"
         Whether leaves keep the shares of their symbols, 8 bits each, for decoders that read probabilities; without them
-        a leaf is sure of its symbol.
+        a leaf is sure of its symbol. "auto": where a limit on the trees leaves leaves of several symbols.
     n_jobs : int, optional
         Threads; None leaves it to NaryClassifier.
 
@@ -104,7 +104,7 @@ class Trees(Learner):
         min_impurity_decrease: float = 0.0,
         ccp_alpha: float = 0.0,
         categorical_features: ArrayLike | None = None,
-        leaf_distributions: bool = False,
+        leaf_distributions: bool | Literal["auto"] = "auto",
         n_jobs: int | None = None,
     ) -> None:
         self.max_depth = max_depth
@@ -128,7 +128,14 @@ class Trees(Learner):
 
     @property
     def says(self) -> tuple[Output, ...]:
-        return ("log_probabilities", "symbols") if self.leaf_distributions else ("symbols", "log_probabilities")
+        soft = _tree_options.keeps_distributions(self)
+        return ("log_probabilities", "symbols") if soft else ("symbols", "log_probabilities")
+
+    @property
+    def randomised(self) -> bool:
+        some_rows = self.bootstrap or self.row_fraction < 1
+        some_features = self.feature_fraction < 1 or not _tree_options.sees_all(self.max_features)
+        return bool(self.splitter != "best" or some_rows or some_features)
 
     @property
     def accepts_missing(self) -> bool:
@@ -185,9 +192,9 @@ class Trees(Learner):
             if verbose:
                 print(f"[Trees] {block.first + block.starts.size - 1} of {columns.n_columns} columns")  # noqa: T201
 
-    def prepare(self, X: Any) -> Rows:
+    def prepare(self, X: Any, *, n_jobs: int | None = None) -> Rows:
         """The bins of the rows."""
-        return self.bins_.rows(X, n_threads=self._threads(None))
+        return self.bins_.rows(X, self._threads(n_jobs))
 
     def outputs(self, X: Rows, what: Output, first: int, last: int, *, n_jobs: int | None = None) -> NDArray[Any]:
         """What the trees of columns first..last-1 say of binned rows."""
@@ -201,10 +208,10 @@ class Trees(Learner):
     def _threads(self, n_jobs: int | None) -> int:
         return int(joblib.effective_n_jobs(self.n_jobs if self.n_jobs is not None else n_jobs))
 
-    def _row_weights(self, columns: Columns, sample_weight: NDArray[np.float64] | None) -> NDArray[np.float32] | None:
+    def _row_weights(self, columns: Columns, sample_weight: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
         """The weight of each row: of the sample, times that of its class."""
         if self.class_weight in (None, "balanced_symbols"):
-            return None if sample_weight is None else sample_weight.astype(np.float32)
+            return sample_weight
         of_row = np.ones(columns.n_rows) if sample_weight is None else sample_weight
         if isinstance(self.class_weight, dict):
             of_class = _tree_options.weights_of_labels(self.class_weight, columns.classes)
@@ -213,14 +220,16 @@ class Trees(Learner):
             of_class = np.divide(
                 of_row.sum() / np.count_nonzero(totals), totals, out=np.ones_like(totals), where=totals > 0
             )
-        return np.asarray(of_row * of_class[columns.y], np.float32)
+        return np.asarray(of_row * of_class[columns.y])
 
 
 def _blocks(columns: Columns, threads: int) -> Iterator[ColumnBlock]:
     """The code in blocks of columns, as the core takes it."""
     L, code = columns.n_columns, columns.code
-    per_column = max(1, code.n_used // L)
-    step = max(8 * threads, min(_MAX_BLOCK, _MAX_BLOCK_ENTRIES // per_column))
+    used = code.n_used / (code.n_classes * L)
+    step = max(
+        4 * threads, min(_MAX_BLOCK, round(_MAX_BLOCK_ROWS / max(1, used * max(columns.n_rows, code.n_classes))))
+    )
     for first in range(0, L, step):
         starts, classes, symbols = code.block_entries(first, min(first + step, L))
         of_column = np.repeat(np.arange(starts.size - 1, dtype=np.int64), np.diff(starts))

@@ -117,7 +117,7 @@ class DenseFinder {
   template <class Sum>
   void score_counts(const CountKernels<Sum>& kernels, const NodeBlock& view, const Node& node, const Search& search,
                     std::int64_t block, std::int64_t n, unsigned shift, Found& best) {
-    Sum* left = place<Sum>(0);
+    Sum* left = scratch<Sum>();
     Sum *left_squares = left + kChunk * kLanes, *right_squares = left_squares + kChunk * kLanes;
     kernels.sum(view, thresholds_, n, left, left_squares, right_squares);
     consider(kernels, left, left_squares, right_squares, node, search, block, n, shift, best);
@@ -164,7 +164,7 @@ class DenseFinder {
 
   void score_any(const NodeBlock& view, const Node& node, const Search& search, std::int64_t block, std::int64_t n,
                  unsigned shift, Found& best) {
-    double* left = place<double>(0);
+    double* left = scratch<double>();
     double *left_values = left + kChunk * kLanes, *right_values = left_values + kChunk * kLanes;
     auto* left_rows = reinterpret_cast<std::uint32_t*>(right_values + kChunk * kLanes);
     active().trees.sum_any(view, thresholds_, n, search.entropy, logs(node), left_rows, left, left_values, right_values);
@@ -178,15 +178,13 @@ class DenseFinder {
 
   // f(w) = w log2 w of whole numbers, for nodes without weights.
   void extend_logs(std::uint32_t most) {
-    if (logs_.empty()) logs_.push_back(0);
-    for (auto w = static_cast<double>(logs_.size()); w <= most; ++w) logs_.push_back(w * std::log2(w));
+    for (auto w = static_cast<double>(logs_.size()); w <= most; ++w) logs_.push_back(term_of(w, true));
   }
   const double* logs(const Node& node) const { return node.weights ? nullptr : logs_.data(); }
 
   double term(double weight, const Search& search, const Node& node) const {
-    if (!search.entropy) return weight * weight;
-    if (!node.weights) return logs_[static_cast<std::size_t>(weight)];
-    return weight > 0 ? weight * std::log2(weight) : 0.0;
+    if (search.entropy && !node.weights) return logs_[static_cast<std::size_t>(weight)];
+    return term_of(weight, search.entropy);
   }
 
   // Every bin as a threshold, with weights, for entropy or in very large nodes: a feature at a time, each symbol's weight a
@@ -266,9 +264,9 @@ class DenseFinder {
   }
 
   template <class T>
-  T* place(std::size_t offset) {
+  T* scratch() {
     const auto address = reinterpret_cast<std::uintptr_t>(scratch_.data());
-    return reinterpret_cast<T*>((address + 63) / 64 * 64) + offset;
+    return reinterpret_cast<T*>((address + 63) / 64 * 64);
   }
 
   const BinnedRows& rows_;

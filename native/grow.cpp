@@ -231,11 +231,9 @@ class Grower {
   // sum f(c_k) over the node's weight for Gini's f(w) = w^2; for entropy sum (c_k log c_k) - c log c.
   double value_of_node() const {
     double sum = 0;
-    for (const double total : node_.totals) {
-      sum += options_.criterion == Criterion::gini ? total * total : total > 0 ? total * std::log2(total) : 0.0;
-    }
-    if (node_.weight <= 0) return 0;
-    return options_.criterion == Criterion::gini ? sum / node_.weight : sum - node_.weight * std::log2(node_.weight);
+    const bool entropy = options_.criterion == Criterion::entropy;
+    for (const double total : node_.totals) sum += term_of(total, entropy);
+    return entropy ? sum - term_of(node_.weight, true) : sum / node_.weight;
   }
 
   // The best split as the options want it; should a few features or thresholds show none, all of them are tried.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -77,6 +78,12 @@ inline std::uint64_t tie_key(const Search& search, std::int64_t n_features, std:
   const std::int64_t lane = (feature - search.first_feature + kLanes * blocks) % kLanes;
   return (static_cast<std::uint64_t>(block) << 32) | (static_cast<std::uint64_t>(lane) << 16) |
          (static_cast<std::uint64_t>(missing_left) << 8) | bin;
+}
+
+// A symbol's part in the criterion: w^2, or w log2 w for entropy.
+inline double term_of(double weight, bool entropy) {
+  if (!entropy) return weight * weight;
+  return weight > 0 ? weight * std::log2(weight) : 0.0;
 }
 
 inline double split_score(double left, double left_values, double right, double right_values, bool entropy) {

@@ -18,7 +18,7 @@ class SparseFinder {
     gather(node, search);
     moved_.assign(node.ends.size(), 0.0);
     all_values_ = 0;
-    for (const double total : node.totals) all_values_ += term(total, search.entropy);
+    for (const double total : node.totals) all_values_ += term_of(total, search.entropy);
     for (const std::int32_t f : touched_) search_feature(node, search, f, best);
     for (const std::int32_t f : touched_) counts_[static_cast<std::size_t>(f)] = 0;
     touched_.clear();
@@ -143,11 +143,6 @@ class SparseFinder {
     if (!shift) put_back(missing, last);
   }
 
-  double term(double weight, bool entropy) const {
-    if (!entropy) return weight * weight;
-    return weight > 0 ? weight * __builtin_log2(weight) : 0.0;
-  }
-
   void start() {
     moved_rows_ = 0;
     moved_weight_ = moved_values_ = 0;
@@ -157,8 +152,8 @@ class SparseFinder {
   void move(const Node& node, const Search& search, const Entry& entry) {
     double& there = moved_[entry.group];
     const double total = node.totals[entry.group], after = there + entry.weight;
-    moved_values_ += term(after, search.entropy) - term(there, search.entropy);
-    rest_values_ += term(total - after, search.entropy) - term(total - there, search.entropy);
+    moved_values_ += term_of(after, search.entropy) - term_of(there, search.entropy);
+    rest_values_ += term_of(total - after, search.entropy) - term_of(total - there, search.entropy);
     moved_weight_ += entry.weight;
     ++moved_rows_;
     there = after;

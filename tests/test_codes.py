@@ -80,14 +80,6 @@ def within(seconds):
         signal.signal(signal.SIGALRM, before)
 
 
-@pytest.fixture(params=_kernels.levels())
-def cpu_level(request):
-    before = _kernels.level()
-    _kernels.use_level(request.param)
-    yield request.param
-    _kernels.use_level(before)
-
-
 def nearest_pair(symbols, absolute):
     """The minimum distance of words that use every column, by its definition."""
     wide = np.asarray(symbols, np.int64)
@@ -286,7 +278,7 @@ def searched_plainly(seed, n_candidates, K, L, N, absolute, distinct):
 
 @pytest.mark.parametrize("absolute", [False, True])
 @pytest.mark.parametrize("distinct", [False, True])
-def test_the_search_is_the_plain_one_at_every_size_and_level(cpu_level, absolute, distinct):
+def test_the_search_is_the_plain_one_at_every_size_and_level(level, absolute, distinct):
     for K, L, N in sizes(distinct):
         arguments = (K * L + N, 3, K, L, N, absolute, distinct)
         expected, distance = searched_plainly(*arguments)
@@ -341,7 +333,7 @@ def test_more_candidates_are_never_worse(design):
 
 
 @pytest.mark.parametrize("design", [codes.Random(50), codes.Random(50, "hamming"), codes.Dense(50)])
-def test_a_design_builds_the_same_bits_at_every_level(cpu_level, design):
+def test_a_design_builds_the_same_bits_at_every_level(level, design):
     build = functools.partial(codes.build, design, n_classes=70, n_columns=65, random_state=3)
     found = build(n_jobs=2)
     _kernels.use_level("baseline")

@@ -111,14 +111,6 @@ FULL_CODES = one_based(partial=False).filter(distinct)
 TERNARY_CODES = one_based(max_alphabet=2).filter(distinct)
 
 
-@pytest.fixture(params=_kernels.levels())
-def cpu_level(request):
-    before = _kernels.level()
-    _kernels.use_level(request.param)
-    yield request.param
-    _kernels.use_level(before)
-
-
 # Distances
 
 
@@ -191,7 +183,7 @@ def test_table_of_distances_one_vs_one(K):
 
 @pytest.mark.parametrize("n_symbols", [2, 255, 256, 257, 300, 32767])
 @pytest.mark.parametrize("n_columns", [1, 63, 64, 65, 127, 128, 129])
-def test_distances_around_the_vector_width(cpu_level, n_symbols, n_columns):
+def test_distances_around_the_vector_width(level, n_symbols, n_columns):
     rng = np.random.default_rng(n_symbols * n_columns)
     symbols = rng.integers(0, n_symbols, (9, n_columns))
     symbols[:2] = [[0], [n_symbols - 1]]  # the furthest that two words can be

@@ -37,7 +37,8 @@ class NaryClassifier(ClassifierMixin, BaseEstimator):
     ----------
     estimator : classifier or learner, default=None
         What learns the columns: any scikit-learn classifier (cloned for each column), a learner from `nary.learners`,
-        or None for decision trees. X may hold NaN where it takes NaN: trees do, and a pipeline whose first step does.
+        or None for `learners.Trees()`. X may hold NaN where it takes NaN: trees do, as does a pipeline whose first step
+        does.
     code : str, design, CodeMatrix or array-like of int, default="random"
         A name from `nary.codes.names()`, a design, or a matrix with a row of symbols for each class in sorted order.
     n_symbols : int or "auto", default="auto"

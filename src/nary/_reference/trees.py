@@ -14,7 +14,6 @@ from . import splitmix64
 
 MISSING = 255
 LANES = 64  # features of a block: ties go round by blocks
-_MASK = (1 << 64) - 1
 
 
 @dataclass(frozen=True)
@@ -287,4 +286,4 @@ class Tree:
 
 def _uniform(key: int, feature: int, t: int) -> float:
     number = np.array([feature << 16 | t], np.uint64)
-    return float(int(splitmix64(key & _MASK, number)[0]) >> 11) * 2.0**-53
+    return float(int(splitmix64(key, number)[0]) >> 11) * 2.0**-53

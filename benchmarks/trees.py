@@ -9,19 +9,15 @@ from __future__ import annotations
 
 import argparse
 import gc
-import multiprocessing
-import os
-import pickle
 import statistics
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from _timing import machine, side_by_side
+from _data import Split, split, whole
+from _timing import bar, in_fresh_process, model_bytes, peak_of, report, side_by_side
 from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
@@ -41,15 +37,6 @@ RIVALS = {"random forest": RandomForestClassifier, "extra trees": ExtraTreesClas
 TIMES = {"random forest": 50, "extra trees": 20}
 
 
-class Split(NamedTuple):
-    """Labelled rows to learn from and others to judge by; classes count from 0."""
-
-    X: NDArray[np.float32]
-    y: NDArray[np.int32]
-    X_test: NDArray[np.float32]
-    y_test: NDArray[np.int32]
-
-
 class Run(NamedTuple):
     """What a classifier took."""
 
@@ -63,46 +50,6 @@ class Outcome(NamedTuple):
 
     took: Run
     accuracy: float
-
-
-class Counter:
-    """A file that only counts what is written."""
-
-    size = 0
-
-    def write(self, part: Any) -> None:
-        self.size += memoryview(part).nbytes
-
-
-@cache
-def whole(name: str) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-    path = Path(os.environ.get("NARY_DATA", "../shared/data")) / f"{name}.npz"
-    if not path.exists():
-        raise SystemExit(f"{path} is not there: set NARY_DATA to the folder that holds {name}.npz.")
-    with np.load(path, allow_pickle=False) as file:
-        return file["X"].astype(np.float32), np.unique(file["y"], return_inverse=True)[1].astype(np.int32)
-
-
-@cache
-def split(name: str, n_train: int) -> Split:
-    X, y = whole(name)
-    order = np.random.default_rng(0).permutation(y.size)
-    train, test = order[:n_train], order[n_train:]
-    return Split(X[train], y[train], X[test], y[test])
-
-
-def bar(what: str, value: float, limit: float, unit: str = " times", most: bool = False) -> bool:
-    """Prints a figure beside what is required of it; whether it is met."""
-    met = value <= limit if most else value >= limit
-    bound = "at most" if most else "at least"
-    print(f"    {what:<58}{value:10.3f}{unit}   ({bound} {limit:g} required: {'met' if met else 'MISSED'})")
-    return met
-
-
-def model_bytes(model: Any) -> int:
-    counter = Counter()
-    pickle.dump(model, counter, protocol=5)
-    return counter.size
 
 
 def ensemble(L: int, seed: int = 0) -> NaryClassifier:
@@ -203,21 +150,7 @@ def peak_of_fit(L: int) -> float:
     """MB beyond what was held before the fit, X among it; runs in a fresh process."""
     data = split("kanji1000", KANJI_ROWS)
     whole.cache_clear()
-    gc.collect()
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
-    before = resident("VmHWM")
-    ensemble(L).fit(data.X, data.y)
-    return resident("VmHWM") - before
-
-
-def resident(line: str) -> float:
-    status = Path("/proc/self/status").read_text().splitlines()
-    return next(int(text.split()[1]) for text in status if text.startswith(line)) * 1024 / 1e6
-
-
-def in_fresh_process(work: Callable[[int], float], argument: int) -> float:
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(work, argument).result()
+    return peak_of(lambda: ensemble(L).fit(data.X, data.y))
 
 
 def show(name: str, took: Run, accuracy: float) -> None:
@@ -337,23 +270,6 @@ def ovo(rounds: int) -> bool:
     return met & bar(f"predict, {data.y_test.size:,} rows", took.predict_seconds, 120, " s", most=True)
 
 
-def cpu_seconds() -> tuple[float, float]:
-    """Of this process and its children, and of the whole machine."""
-    ticks = [int(part) for part in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
-    idle = ticks[3] + ticks[4]
-    return sum(os.times()[:4]), (sum(ticks[:8]) - idle) / os.sysconf("SC_CLK_TCK")
-
-
-def quietly(section: Callable[[int], bool], rounds: int) -> bool:
-    """Runs a section, and says how busy the machine was with other work."""
-    start, (own, all_) = time.perf_counter(), cpu_seconds()
-    met = section(rounds)
-    own_after, all_after = cpu_seconds()
-    cores = (all_after - all_ - own_after + own) / (time.perf_counter() - start)
-    print(f"    (other work meanwhile took {max(cores, 0):.2f} cores)")
-    return met
-
-
 SECTIONS: dict[str, Callable[[int], bool]] = {
     "exact": exact, "letter": letter, "ensemble": ensembles, "predict": predict, "growth": growth, "ovo": ovo,
 }  # fmt: skip
@@ -364,10 +280,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS))
     parser.add_argument("--rounds", type=int, default=3)
     chosen = parser.parse_args()
-    print(f"{machine()}, {JOBS} threads of {os.cpu_count()} cores, load before {os.getloadavg()[0]:.1f}")
-    missed = [name for name in chosen.only if not quietly(SECTIONS[name], chosen.rounds)]
-    print(f"\na required figure was MISSED in: {', '.join(missed)}" if missed else "\nall required figures met")
-    raise SystemExit(bool(missed))
+    report({name: lambda name=name: SECTIONS[name](chosen.rounds) for name in chosen.only}, JOBS)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "linear.h"
+
 namespace nary {
 
 constexpr std::int64_t kTile = 64;  // samples on the vector axis of the fold; bytes in a padded block of a codeword
@@ -97,6 +99,8 @@ struct Kernels {
   CodeKernels<std::uint8_t> code_u8;
   CodeKernels<std::uint16_t> code_u16;
   TreeKernels trees;
+  LinearKernels<float> linear_f32;
+  LinearKernels<double> linear_f64;
 };
 
 // The tables that this machine can run, slowest first; `active` is the one in use.

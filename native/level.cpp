@@ -4,6 +4,7 @@
 #include "fold.inc.h"
 #include "histogram.inc.h"
 #include "kernels.h"
+#include "linear.inc.h"
 
 #define NARY_TEXT_OF(name) #name
 #define NARY_TEXT(name) NARY_TEXT_OF(name)
@@ -27,6 +28,10 @@ const Kernels NARY_JOIN(kernels_, NARY_LEVEL) = {
      sum_any,
      sum_bins,
      ranges},
+    {sweep<float>, gather<float>, measure<float>, slope<float>, bend<float>, probe<float>, solve<float>, dense_update<float>, descend<float>, alpha_of<float>, dense_scores<float>,
+     sparse_scores<float>, square<float>},
+    {sweep<double>, gather<double>, measure<double>, slope<double>, bend<double>, probe<double>, solve<double>, dense_update<double>, descend<double>, alpha_of<double>, dense_scores<double>,
+     sparse_scores<double>, square<double>},
 };
 
 }  // namespace nary

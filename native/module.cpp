@@ -108,4 +108,5 @@ NB_MODULE(_native, m) {
   define_code<std::uint8_t>(m);
   define_code<std::uint16_t>(m);
   define_trees(m);
+  define_linear(m);
 }

@@ -21,3 +21,4 @@ inline std::int64_t size(std::size_t n) { return static_cast<std::int64_t>(n); }
 }  // namespace nary::python
 
 void define_trees(nb::module_& m);
+void define_linear(nb::module_& m);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 
 import numpy as np
 import pandas as pd
@@ -151,3 +152,17 @@ def test_dates_are_no_numbers() -> None:
             _check.numbers_in(X)
     for fine in (np.zeros((2, 2)), [[1.0]], pd.DataFrame({"date": [1.0]}), pl.DataFrame({"a": [1]})):
         _check.numbers_in(fine)
+
+
+def test_memory_that_the_machine_does_not_have_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_check, "physical_memory", lambda: 24 * 2**30)
+    _check.check_memory(24 * 2**30, "W", "Hint.")
+    message = (
+        "W (1,000,000 features x 5,000 machines in float64) needs 37.3 GiB, more than this machine's 24.0 GiB. Hint."
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        _check.check_memory(8 * 1_000_000 * 5_000, "W (1,000,000 features x 5,000 machines in float64)", "Hint.")
+
+
+def test_a_machine_has_some_memory() -> None:
+    assert 2**28 < _check.physical_memory() < 2**50

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -107,3 +108,19 @@ def numbers_in(X: Any) -> None:
 def plural(count: int, noun: str, many: str | None = None) -> str:
     """'1 column', '3 columns', '2 classes'."""
     return f"{count} {noun if count == 1 else many or noun + 's'}"
+
+
+def physical_memory() -> int:
+    """This machine's memory in bytes."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def check_memory(n_bytes: int, what: str, hint: str) -> None:
+    """Refuses what is larger than this machine's memory; `what` says its name and shape, `hint` what to do."""
+    memory = physical_memory()
+    if n_bytes > memory:
+        raise ValueError(f"{what} needs {_gib(n_bytes)}, more than this machine's {_gib(memory)}. {hint}")
+
+
+def _gib(n_bytes: int) -> str:
+    return f"{n_bytes / 2**30:,.1f} GiB"

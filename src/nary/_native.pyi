@@ -121,3 +121,104 @@ def walk_sparse(
     n_threads: int,
     out: NDArray[Any],
 ) -> None: ...
+
+class LinearOptions:
+    def __init__(self, **options: Any) -> None: ...
+
+def fit_blocks_dense(
+    X: NDArray[Any],
+    given: tuple[NDArray[Any], ...],
+    signs: NDArray[Any],
+    columns: NDArray[Any],
+    first: int,
+    options: LinearOptions,
+    n_threads: int,
+    fitted: tuple[NDArray[Any], ...],
+    states: NDArray[Any] | None,
+) -> None: ...
+def fit_newton_dense(
+    X: NDArray[Any],
+    given: tuple[NDArray[Any], ...],
+    signs: NDArray[Any],
+    first: int,
+    options: LinearOptions,
+    n_threads: int,
+    fitted: tuple[NDArray[Any], ...],
+    warm: bool,
+) -> None: ...
+def fit_grams_dense(
+    X: NDArray[Any],
+    given: tuple[NDArray[Any], ...],
+    n_groups: int,
+    starts: NDArray[Any],
+    classes: NDArray[Any],
+    signs: NDArray[Any],
+    first: int,
+    options: LinearOptions,
+    n_threads: int,
+    fitted: tuple[NDArray[Any], ...],
+) -> None: ...
+def answer_dense(
+    X: NDArray[Any],
+    weights: NDArray[Any],
+    intercepts: NDArray[Any],
+    first: int,
+    columns: tuple[Any, ...],
+    what: int,
+    n_threads: int,
+    out: NDArray[Any],
+) -> None: ...
+def fit_blocks_sparse(
+    parts: tuple[NDArray[Any], ...],
+    n_features: int,
+    given: tuple[NDArray[Any], ...],
+    signs: NDArray[Any],
+    columns: NDArray[Any],
+    first: int,
+    options: LinearOptions,
+    n_threads: int,
+    fitted: tuple[NDArray[Any], ...],
+    states: NDArray[Any] | None,
+) -> None: ...
+def fit_newton_sparse(
+    parts: tuple[NDArray[Any], ...],
+    n_features: int,
+    given: tuple[NDArray[Any], ...],
+    signs: NDArray[Any],
+    first: int,
+    options: LinearOptions,
+    n_threads: int,
+    fitted: tuple[NDArray[Any], ...],
+    warm: bool,
+) -> None: ...
+def fit_grams_sparse(
+    parts: tuple[NDArray[Any], ...],
+    n_features: int,
+    given: tuple[NDArray[Any], ...],
+    n_groups: int,
+    starts: NDArray[Any],
+    classes: NDArray[Any],
+    signs: NDArray[Any],
+    first: int,
+    options: LinearOptions,
+    n_threads: int,
+    fitted: tuple[NDArray[Any], ...],
+) -> None: ...
+def answer_sparse(
+    parts: tuple[NDArray[Any], ...],
+    n_features: int,
+    weights: NDArray[Any],
+    intercepts: NDArray[Any],
+    first: int,
+    columns: tuple[Any, ...],
+    what: int,
+    n_threads: int,
+    out: NDArray[Any],
+) -> None: ...
+def answer_scores(
+    scores: NDArray[Any],
+    columns: tuple[Any, ...],
+    what: int,
+    n_threads: int,
+    out: NDArray[Any],
+) -> None: ...

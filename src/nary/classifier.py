@@ -119,7 +119,7 @@ class NaryClassifier(ClassifierMixin, BaseEstimator):
         sample_weight : array-like of shape (n,), optional
             Weights of at least 0; a row of weight 0 takes no part.
         """
-        self.__dict__.pop("learner_", None)  # a fit that fails leaves no half-fitted model behind
+        previous = self.__dict__.pop("learner_", None)  # a fit that fails leaves no half-fitted model behind
         n_jobs, verbose = _check.jobs(self.n_jobs), _check.verbosity(self.verbose)
         learner = as_learner(self.estimator)
         learner.check()
@@ -131,7 +131,8 @@ class NaryClassifier(ClassifierMixin, BaseEstimator):
         self.decoder_ = clone(decoder)
         self._fold = Fold.of(self.code_, self.decoder_)
         used = slice(None) if weights is None or weights.all() else np.flatnonzero(weights)
-        self.learner_ = clone(learner).fit(
+        fresh = clone(learner)
+        self.learner_ = (fresh if previous is None else fresh.resume(previous)).fit(
             X if isinstance(used, slice) else X[used],
             Columns(self.code_, labels.astype(np.int32)[used], self.classes_),
             sample_weight=None if weights is None else weights[used],

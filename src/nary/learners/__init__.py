@@ -1,14 +1,15 @@
-"""Column learners: one contract; native trees, and PerColumn, which puts any scikit-learn classifier behind it."""
+"""Column learners: one contract; native trees and linear machines, and any scikit-learn classifier a column."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ._base import Learner, Output
+from .linear import Linear
 from .per_column import PerColumn, check_classifier
 from .trees import Trees
 
-__all__ = ["Learner", "Output", "PerColumn", "Trees", "as_learner", "default_estimator"]
+__all__ = ["Learner", "Linear", "Output", "PerColumn", "Trees", "as_learner", "default_estimator"]
 
 
 def default_estimator() -> Any:

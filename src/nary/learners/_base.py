@@ -66,6 +66,10 @@ class Learner(BaseEstimator, ABC):
         """Rows in the form that `outputs` reads: done once for all columns."""
         return X
 
+    def resume(self, previous: Learner) -> Self:
+        """Takes over what an earlier fit left, where `fit` is to go on from it; called before `fit`."""
+        return self
+
     @abstractmethod
     def outputs(self, X: Any, what: Output, first: int, last: int, *, n_jobs: int | None = None) -> NDArray[Any]:
         """What columns first..last-1 say of prepared rows.

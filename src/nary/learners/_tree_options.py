@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._check import integer, jobs, unknown_name
 from .._kernels.trees import MISSING, SPLITTERS, TreeOptions
+from . import _weights
 
 CRITERIA = ("gini", "entropy")
 _MOST_ROWS = (1 << 31) - 1  # more than any column has
-CLASS_WEIGHTS = ("balanced", "balanced_symbols")
 
 
 def check(trees: Any) -> None:
@@ -21,13 +21,7 @@ def check(trees: Any) -> None:
     for name, known in (("splitter", SPLITTERS), ("criterion", CRITERIA)):
         if getattr(trees, name) not in known:
             raise unknown_name(name, getattr(trees, name), known)
-    if isinstance(trees.class_weight, str) and trees.class_weight not in CLASS_WEIGHTS:
-        raise unknown_name("class_weight", trees.class_weight, CLASS_WEIGHTS)
-    if not isinstance(trees.class_weight, (str, dict, type(None))):
-        raise TypeError(
-            f"class_weight must be one of {', '.join(CLASS_WEIGHTS)}, a dict from labels to weights, or None; got "
-            f"{trees.class_weight!r}."
-        )
+    _weights.check(trees.class_weight)
     if trees.max_depth is not None:
         integer(trees.max_depth, "max_depth", 1, hint="None: no limit.")
     if trees.max_leaf_nodes is not None:
@@ -112,19 +106,6 @@ def feature_numbers(categorical: ArrayLike | None, n_features: int) -> NDArray[n
             f"got {categorical!r}."
         )
     return given.astype(np.intp)
-
-
-def weights_of_labels(weights: dict[Any, float], classes: NDArray[Any] | None) -> NDArray[np.float64]:
-    if classes is None:
-        raise ValueError("class_weight as a dict needs the labels; use the learner through NaryClassifier.")
-    labels = classes.tolist()
-    unknown = [label for label in weights if label not in labels]
-    if unknown:
-        raise ValueError(f"class_weight must name classes of y; got {unknown[:5]}. Classes: {labels[:10]}.")
-    given = np.array([float(weights.get(label, 1.0)) for label in labels])
-    if not (np.isfinite(given).all() and given.min() >= 0 and given.max() > 0):
-        raise ValueError(f"class_weight must give weights of at least 0, one of them above; got {weights!r}.")
-    return given
 
 
 def _count_features(given: Any, n_features: int) -> int:

@@ -13,7 +13,7 @@ from .._check import integer
 from .._kernels import trees as kernels
 from .._kernels.trees import ColumnBlock, GrownTrees, Rows
 from ..columns import Columns
-from . import _tree_options
+from . import _tree_options, _weights
 from ._base import Learner, Output
 from .binning import Bins
 from .forest import Forest, TreeArrays
@@ -181,7 +181,7 @@ class Trees(Learner):
         """The trees, a block of columns at a time, over rows sorted by class."""
         rows, order = bins.sorted_rows(X, columns.y, threads)
         class_starts = np.searchsorted(columns.y[order], np.arange(columns.code.n_classes + 1)).astype(np.int64)
-        weights = self._row_weights(columns, sample_weight)
+        weights = _weights.row_weights(self.class_weight, columns, sample_weight)
         weights = None if weights is None else weights[order]
         options = _tree_options.options(self, bins.n_features, seed)
         balance = self.class_weight == "balanced_symbols"
@@ -207,20 +207,6 @@ class Trees(Learner):
 
     def _threads(self, n_jobs: int | None) -> int:
         return int(joblib.effective_n_jobs(self.n_jobs if self.n_jobs is not None else n_jobs))
-
-    def _row_weights(self, columns: Columns, sample_weight: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
-        """The weight of each row: of the sample, times that of its class."""
-        if self.class_weight in (None, "balanced_symbols"):
-            return sample_weight
-        of_row = np.ones(columns.n_rows) if sample_weight is None else sample_weight
-        if isinstance(self.class_weight, dict):
-            of_class = _tree_options.weights_of_labels(self.class_weight, columns.classes)
-        else:
-            totals = np.bincount(columns.y, of_row, minlength=columns.code.n_classes)
-            of_class = np.divide(
-                of_row.sum() / np.count_nonzero(totals), totals, out=np.ones_like(totals), where=totals > 0
-            )
-        return np.asarray(of_row * of_class[columns.y])
 
 
 def _blocks(columns: Columns, threads: int) -> Iterator[ColumnBlock]:

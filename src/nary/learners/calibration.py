@@ -1,0 +1,116 @@
+"""Calibration: how sharp the softmax of a column's scores should be, by what held-out rows say.
+
+A temperature is one over the sharpness.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._kernels import linear as kernels
+from .._kernels.linear import LANES, Rows, Weights
+from ._linear_fit import LinearProblem, fit_machines
+from ._rows import shape_of
+from .linear_model import column_machines
+from .machines import Machines
+
+# Sharpness that is tried, relative to the natural one.
+GRID = 2.0 ** np.arange(-5, 7.5, 0.5, dtype=np.float32)
+_PRIOR_ROWS = 20  # as many rows of the mean column are added to each column's own
+_BLOCK_BYTES = 1 << 25  # of scores that are looked at together
+_PORTION_BYTES = 1 << 26  # of the weights, and of the scores, of the columns that are fitted together
+
+
+def held_out_rows(y: NDArray[np.int32], share: float, seed: int) -> NDArray[np.intp]:
+    """About a share of the rows of every class, drawn; a class keeps at least one row, and gives one if it has many."""
+    order = np.argsort(np.random.default_rng(seed).random(y.size), kind="stable")
+    order = order[np.argsort(y[order], kind="stable")]
+    counts = np.bincount(y, minlength=int(y.max(initial=0)) + 1)
+    place = np.arange(y.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    # Of a class's k-th row: whether the share of k + 1 rows is a whole row more than that of k.
+    offset = np.repeat(np.random.default_rng(seed + 1).random(counts.size), counts)
+    taken = np.floor((place + 1) * share + offset) > np.floor(place * share + offset)
+    return np.sort(order[taken & (np.repeat(counts, counts) > 1) & (place > 0)])
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Machines fitted without some rows, a portion of columns at a time, and what they say of those rows."""
+
+    problem: LinearProblem  # in which the held-out rows take no part
+    machines: Machines
+    rows: Rows  # held out
+    y: NDArray[np.int32]
+    seen: NDArray[np.uint8]  # the symbols that the other rows have: (L, N)
+
+    def sharpness(self, natural: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The best sharpness of each column, relative to the natural one; one pass for all columns."""
+        parts = [self.losses(first, last, natural[first:last]) for first, last in self._portions()]
+        sums, counts = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return best_sharpness(sums, counts)
+
+    def losses(
+        self, first: int, last: int, natural: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """The losses of columns first..last-1 at each sharpness of the grid, and the number of rows that count."""
+        begin, end = (int(self.machines.starts[s]) for s in (first, last))
+        weights = Weights.empty(shape_of(self.rows)[1], end - begin, self.problem.task.costs.dtype)
+        fit_machines(self.problem, self.machines, begin, end, weights)
+        columns = column_machines(self.machines, self.seen, natural, first, last)
+        scores = kernels.answer(self.rows, weights, 0, columns, "scores", self.problem.n_threads)
+        return losses(scores, self.machines.code.block(first, last)[self.y], natural)
+
+    def _portions(self) -> list[tuple[int, int]]:
+        starts, (n_rows, n_features) = self.machines.starts, shape_of(self.rows)
+        widest = max(1, _PORTION_BYTES // (4 * max(1, n_rows) * self.machines.code.n_symbols))
+        portions, first = [], 0
+        while first < starts.size - 1:
+            most = starts[first] + max(LANES, _PORTION_BYTES // (8 * (n_features + 1)))
+            last = max(first + 1, int(np.searchsorted(starts, most, side="right")) - 1)
+            portions.append((first, min(last, first + widest)))
+            first = portions[-1][1]
+        return portions
+
+
+def losses(
+    scores: NDArray[np.float32], symbols: NDArray[np.int16], natural: NDArray[np.float32]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Log loss of each column at each sharpness of the grid, (columns, grid), summed over its rows, and their number.
+
+    `scores` are (rows, columns, N), -inf where a symbol is unknown; `symbols` (rows, columns) are -1 where a row takes
+    no part. Rows whose symbol is unknown do not count.
+    """
+    n_rows, n_columns, N = scores.shape
+    sums, counts = np.zeros((n_columns, GRID.size)), np.zeros(n_columns, np.int64)
+    step = max(1, _BLOCK_BYTES // (4 * n_columns * N))
+    for i in range(0, n_rows, step):
+        block, said = scores[i : i + step], symbols[i : i + step]
+        own = np.take_along_axis(block, np.maximum(said, 0)[:, :, None].astype(np.intp), axis=2)
+        counted = (said >= 0) & np.isfinite(own[:, :, 0])
+        below = (block - np.where(np.isfinite(own), own, 0)) * natural[:, None]
+        highest = below.max(axis=2, keepdims=True)
+        for k, sharp in enumerate(GRID):
+            total = np.exp((below - highest) * sharp).sum(axis=2)
+            lost = highest[:, :, 0] * sharp + np.log(total)
+            sums[:, k] += np.where(counted, lost, 0).sum(axis=0, dtype=np.float64)
+        counts += counted.sum(axis=0)
+    return sums, counts
+
+
+def best_sharpness(sums: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float32]:
+    """The sharpness of least loss of each column, relative to the natural one; columns of few rows lean on the mean."""
+    total = counts.sum()
+    if total == 0:
+        return np.ones(counts.size, np.float32)
+    blended = sums + _PRIOR_ROWS * sums.sum(axis=0) / total
+    best = blended.argmin(axis=1)
+    inside = np.clip(best, 1, GRID.size - 2)
+    left, middle, right = (blended[np.arange(best.size), inside + k] for k in (-1, 0, 1))
+    bend = left - 2 * middle + right
+    # Between the points of the grid, the vertex of the parabola through the least and its neighbours.
+    shift = np.divide(0.5 * (left - right), bend, out=np.zeros_like(bend), where=bend > 0)
+    steps = np.where(best == inside, np.clip(shift, -1, 1), 0)
+    return np.asarray(GRID[best] * 2.0 ** (0.5 * steps), np.float32)

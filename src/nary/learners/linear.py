@@ -1,0 +1,327 @@
+"""Linear machines: support vector machines and logistic regression for thousands of columns, over one shared X."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import warnings
+from collections.abc import Callable
+from typing import Any, Literal, Self
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from .._check import integer, jobs, plural, real, unknown_name
+from .._kernels.linear import Reals, Rows, Task, Weights
+from ..columns import Columns
+from . import _weights
+from ._base import Learner, Output
+from ._linear_fit import LinearProblem, fit_machines
+from ._rows import as_rows, shape_of, take_rows
+from .calibration import HeldOut, held_out_rows
+from .linear_model import LinearModel, seen_symbols
+from .machines import STRATEGIES, Machines
+
+_LOSSES = ("squared_hinge", "hinge", "logistic")
+_HELD_OUT = 0.2  # share of the rows that temperatures are fitted on
+_HELD_OUT_TOL = 1e-2  # of the machines that they are fitted for
+_NAMED = 5  # columns that a warning names
+
+
+class Linear(Learner):
+    """Linear machines for all columns, by dual coordinate descent or Newton's method over one X.
+
+    The objective of a machine is LIBLINEAR's: 1/2 ||w||^2 + C sum_i weight_i loss(s_i (w x_i + b)), with s_i the side
+    of row i; rows of classes that a column leaves UNUSED take no part.
+
+    Parameters
+    ----------
+    loss : {"squared_hinge", "hinge", "logistic"}, default="squared_hinge"
+        The loss of a machine. "crammer_singer" has a hinge of its own and does not read it.
+    C : float, default=1.0
+        The weight of the losses against the size of the weights.
+    strategy : {"ovr", "ovo", "crammer_singer"}, default="ovr"
+        How a column of N symbols is learnt: each symbol against the others, every pair of symbols (votes, as LIBSVM
+        does with more than two classes), or all N machines together. Of two symbols "ovr" and "ovo" make one machine.
+    fit_intercept : bool, default=True
+        Whether machines have an intercept.
+    intercept_scaling : float, default=1.0
+        The intercept is the weight of a feature of this constant value, and so penalised; inf: it is free of penalty,
+        as in LIBSVM.
+    class_weight : {"balanced", "balanced_symbols"} or dict, optional
+        "balanced": all classes weigh alike. "balanced_symbols": both sides of each machine do. A dict gives weights to
+        labels.
+    tol : float, default=1e-3
+        A machine stops when its duality gap is at most this part of its objective: no machine is better by more.
+    max_epochs : int, default=1000
+        Passes over the rows (or Newton's steps) after which a machine stops all the same; a ConvergenceWarning says so.
+    warm_start : bool, default=False
+        Whether `fit` goes on from the machines that the last one left. It keeps a number for each row and machine.
+    calibrate : bool, default=True
+        Whether each column gets a temperature, fitted on a fifth of the rows with machines that have not seen them, so
+        that its log-probabilities can be trusted. That takes about another fit.
+    n_jobs : int, optional
+        Threads; None leaves it to NaryClassifier.
+
+    Machines work in the precision of X: float32 takes half the time and memory of float64, and reaches gaps of about
+    1e-4. Features should be of similar size, as for any linear machine with a penalty.
+
+    Attributes
+    ----------
+    weights_ : ndarray or CSR matrix of shape (n_features, n_machines)
+        The machines, column by column of the code; `coef(s)` and `intercept(s)` give those of one column.
+    intercepts_ : ndarray of shape (n_machines,)
+        Their intercepts.
+    gaps_, n_epochs_ : ndarray of shape (n_machines,)
+        The relative duality gap of each machine, and the passes (or steps) it took.
+    temperatures_ : ndarray of shape (n_columns,)
+        What a column's scores are divided by before the softmax.
+    machines_ : Machines
+        Which symbols each machine tells apart.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from nary import NaryClassifier, learners
+    >>> X, y = load_digits(return_X_y=True)
+    >>> clf = NaryClassifier(learners.Linear(), code="ova").fit(X[:1200] / 16, y[:1200])
+    >>> clf.score(X[1200:] / 16, y[1200:]) > 0.85
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        loss: Literal["squared_hinge", "hinge", "logistic"] = "squared_hinge",
+        C: float = 1.0,
+        strategy: Literal["ovr", "ovo", "crammer_singer"] = "ovr",
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        class_weight: Literal["balanced", "balanced_symbols"] | dict[Any, float] | None = None,
+        tol: float = 1e-3,
+        max_epochs: int = 1000,
+        warm_start: bool = False,
+        calibrate: bool = True,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.loss = loss
+        self.C = C
+        self.strategy = strategy
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_epochs = max_epochs
+        self.warm_start = warm_start
+        self.calibrate = calibrate
+        self.n_jobs = n_jobs
+
+    @property
+    def says(self) -> tuple[Output, ...]:
+        if self.calibrate or (self.loss == "logistic" and self.strategy == "ovr"):
+            return ("log_probabilities", "symbols", "scores")
+        return ("symbols", "scores")
+
+    def check(self) -> None:
+        """Refuses parameters out of range."""
+        if self.loss not in _LOSSES:
+            raise unknown_name("loss", self.loss, _LOSSES)
+        if self.strategy not in STRATEGIES:
+            raise unknown_name("strategy", self.strategy, STRATEGIES)
+        real(self.C, "C", 0, math.inf, "It weighs the losses: 1 is usual.")
+        real(self.tol, "tol", 0, 1, "It bounds the duality gap, relative to the objective: 1e-3 is usual.")
+        if not (isinstance(self.intercept_scaling, numbers.Real) and self.intercept_scaling == math.inf):
+            hint = "inf: the intercept is free of penalty."
+            real(self.intercept_scaling, "intercept_scaling", 0, math.inf, hint)
+        integer(self.max_epochs, "max_epochs", 1)
+        for name in ("fit_intercept", "warm_start", "calibrate"):
+            if getattr(self, name) not in (True, False):
+                raise ValueError(f"{name} must be True or False; got {getattr(self, name)!r}.")
+        _weights.check(self.class_weight)
+        jobs(self.n_jobs)
+
+    def fit(
+        self,
+        X: Any,
+        columns: Columns,
+        *,
+        sample_weight: NDArray[np.float64] | None = None,
+        seed: int = 0,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> Self:
+        """Fits the machines of all columns."""
+        self.check()
+        rows, machines = as_rows(X), Machines(columns.code, self.strategy)
+        model = LinearModel.empty(machines, columns, shape_of(rows)[1], rows.dtype)
+        problem = self._problem(rows, columns, sample_weight, seed, self._threads(n_jobs))
+        warm, states = self._start(model, shape_of(rows)[0], problem)
+        report = _reporter(machines.n_machines) if verbose else lambda done: None
+        fit_machines(problem, machines, 0, machines.n_machines, model.weights, warm=warm, states=states, report=report)
+        self._warn_of_gaps(model)
+        if self.calibrate:
+            model.sharpness[:] *= self._sharpness(problem, machines, columns, model, seed)
+        self.model_, self._states = model, states if self.warm_start else None
+        return self
+
+    def prepare(self, X: Any, *, n_jobs: int | None = None) -> Rows:
+        """The rows in the precision of the machines."""
+        return as_rows(X, self.model_.dtype)
+
+    def outputs(self, X: Rows, what: Output, first: int, last: int, *, n_jobs: int | None = None) -> NDArray[Any]:
+        """What columns first..last-1 say of prepared rows."""
+        return self.model_.outputs(X, what, first, last, self._threads(n_jobs))
+
+    def resume(self, previous: Learner) -> Self:
+        if self.warm_start and isinstance(previous, Linear):
+            self.model_, self._states = previous.model_, previous._states
+        return self
+
+    @property
+    def weights_(self) -> Any:
+        """The weights of all machines: (n_features, n_machines)."""
+        return self.model_.coefficients
+
+    @property
+    def intercepts_(self) -> Reals:
+        """The intercepts of all machines."""
+        return self.model_.weights.intercepts
+
+    @property
+    def gaps_(self) -> NDArray[np.float64]:
+        """The relative duality gap of each machine."""
+        return self.model_.weights.gaps
+
+    @property
+    def n_epochs_(self) -> NDArray[np.int32]:
+        """The passes over the rows, or Newton's steps, that each machine took."""
+        return self.model_.weights.epochs
+
+    @property
+    def temperatures_(self) -> NDArray[np.float32]:
+        """What each column's scores are divided by before the softmax."""
+        return np.asarray(1 / self.model_.sharpness)
+
+    @property
+    def machines_(self) -> Machines:
+        """Which symbols each machine tells apart."""
+        return self.model_.machines
+
+    def coef(self, s: int) -> Any:
+        """The weights of column s: (machines, n_features)."""
+        return self.model_.coefficients[:, self._machines_of(s)].T
+
+    def intercept(self, s: int) -> Reals:
+        """The intercepts of column s: (machines,)."""
+        return self.model_.weights.intercepts[self._machines_of(s)]
+
+    def sparsify(self, threshold: float = 0.0) -> Self:
+        """Keeps only weights larger than `threshold` in size, as a CSR matrix: for many features, few of them in use."""
+        if not threshold >= 0:
+            raise ValueError(f"threshold must be at least 0; got {threshold!r}. 0 changes nothing of what columns say.")
+        self.model_ = self.model_.sparsified(threshold)
+        return self
+
+    def densify(self) -> Self:
+        """Keeps the weights as an array again."""
+        self.model_ = self.model_.densified()
+        return self
+
+    def _machines_of(self, s: int) -> slice:
+        return self.model_.machines_of(integer(s, "s", 0, self.model_.sharpness.size - 1, "Columns count from 0."))
+
+    def _threads(self, n_jobs: int | None) -> int:
+        return int(joblib.effective_n_jobs(self.n_jobs if self.n_jobs is not None else n_jobs))
+
+    def _problem(
+        self, rows: Rows, columns: Columns, sample_weight: NDArray[np.float64] | None, seed: int, n_threads: int
+    ) -> LinearProblem:
+        """The rows, what each costs, and how machines are fitted; rows that cost nothing are left out."""
+        weights = _weights.row_weights(self.class_weight, columns, sample_weight)
+        costs = np.full(columns.n_rows, self.C) if weights is None else self.C * weights
+        of_row = costs.astype(rows.dtype)
+        groups = np.where(of_row > 0, columns.y, -1).astype(np.int32)
+        free = self.fit_intercept and self.intercept_scaling == math.inf
+        task = Task(
+            groups,
+            of_row,
+            columns.code.n_classes,
+            "crammer_singer" if self.strategy == "crammer_singer" else self.loss,
+            _mean_size(rows) if free else self.intercept_scaling * self.fit_intercept,
+            free,
+            self.tol,
+            int(self.max_epochs),
+            seed,
+        )
+        return LinearProblem(rows, task, self.class_weight == "balanced_symbols", n_threads)
+
+    def _start(self, model: LinearModel, n_rows: int, problem: LinearProblem) -> tuple[bool, Reals | None]:
+        """Whether the fit begins with what `model` now holds, and the dual variables that it keeps up."""
+        if not self.warm_start:
+            return False, None
+        previous: LinearModel | None = getattr(self, "model_", None)
+        weights, states = model.weights, getattr(self, "_states", None)
+        if not problem.newton and states is None:
+            states = self._cold_states(n_rows, weights)
+        if previous is None:
+            return False, states
+        found, wanted = previous.coefficients.shape, model.coefficients.shape
+        if found != wanted or previous.dtype != model.dtype or (states is not None and len(states) != n_rows):
+            raise ValueError(
+                f"warm_start needs machines and rows as in the last fit, here {wanted[0]} features, {wanted[1]} machines "
+                f"and {n_rows} rows of {model.dtype}; the last fit had {found[0]} features and {found[1]} machines of "
+                f"{previous.dtype}, or other rows. Set warm_start=False, or fit a clone."
+            )
+        previous = previous.densified()
+        weights.weights[:] = previous.weights.weights
+        weights.intercepts[:] = previous.weights.intercepts
+        return True, states
+
+    def _cold_states(self, n_rows: int, weights: Weights) -> Reals:
+        """Dual variables at 0: of the logistic loss it is their logit that is kept."""
+        dtype = weights.weights.dtype
+        lowest = -80 if dtype == np.float32 else -700
+        cold = lowest if self.loss == "logistic" and self.strategy != "crammer_singer" else 0
+        states: Reals = np.full((n_rows, weights.weights.shape[1]), cold, dtype)
+        return states
+
+    def _warn_of_gaps(self, model: LinearModel) -> None:
+        """Says which columns have machines that did not reach `tol`."""
+        gaps = np.maximum.reduceat(model.weights.gaps, model.machines.starts[:-1])
+        late = np.flatnonzero(gaps > self.tol)
+        if late.size == 0:
+            return
+        named = ", ".join(str(s) for s in late[:_NAMED]) + (", ..." if late.size > _NAMED else "")
+        precise = " Give X as float64 for gaps below 1e-4." if model.dtype == np.float32 and self.tol < 1e-3 else ""
+        warnings.warn(
+            f"{late.size} of {plural(gaps.size, 'column')} did not reach tol={self.tol:g} within max_epochs="
+            f"{self.max_epochs}: {'column' if late.size == 1 else 'columns'} {named}; the largest relative gap is "
+            f"{gaps.max():.2g}, of column {int(gaps.argmax())}. Scale the features, lower C, or raise max_epochs or tol.{precise}",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+    def _sharpness(
+        self, problem: LinearProblem, machines: Machines, columns: Columns, model: LinearModel, seed: int
+    ) -> NDArray[np.float32]:
+        """The sharpness of each column, by rows that machines fitted for this purpose have not seen."""
+        held = held_out_rows(columns.y, _HELD_OUT, seed)
+        groups = problem.task.groups.copy()
+        groups[held] = -1
+        task = problem.task._replace(groups=groups, tol=max(self.tol, _HELD_OUT_TOL))
+        rest = LinearProblem(problem.rows, task, problem.balance_sides, problem.n_threads)
+        seen = seen_symbols(Columns(columns.code, columns.y[groups >= 0]))
+        return HeldOut(rest, machines, take_rows(problem.rows, held), columns.y[held], seen).sharpness(model.sharpness)
+
+
+def _mean_size(rows: Rows) -> float:
+    """The root of the mean square of the rows' sizes: what makes the constant feature weigh as much as the others."""
+    values = rows.values if hasattr(rows, "values") else rows
+    n_rows = shape_of(rows)[0]
+    return float(np.sqrt(np.einsum("...,...->", values, values, dtype=np.float64) / max(1, n_rows))) or 1.0
+
+
+def _reporter(n_machines: int) -> Callable[[int], None]:
+    return lambda done: print(f"[Linear] {done} of {n_machines} machines")  # noqa: T201

@@ -11,7 +11,7 @@
 namespace nary {
 
 constexpr std::int64_t kMostLanes = 64, kMostDenseLanes = 32;
-constexpr std::int64_t kFewBlocks = 8;                // blocks that machines are cut into, at least, so that threads share
+constexpr std::int64_t kFewBlocks = 4;                // blocks that machines are cut into, at least, so that threads share
 constexpr std::int64_t kMostWeights = 1 << 28;        // bytes of a block's weights, unless 16 lanes take more
 
 // Machines first..last-1, and of jointly fitted ones the columns.

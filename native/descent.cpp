@@ -1,6 +1,8 @@
 // Dual coordinate descent: pass after pass over the rows, every machine of a block at a time, until each has converged.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "block.h"
@@ -71,14 +73,12 @@ class Descent : private Block<Real> {
   // Rows were met under older weights in a sweep, which is more than they lose now, but costs nothing: only machines that
   // seem to have converged are measured.
   void stop_converged(bool last_epoch) {
-    const std::vector<double> halves = this->half_squares(weights_, task_.rows.n_features + 1);
-    std::vector<double> half(at(n_units()));
-    for (std::int64_t unit = 0; unit < n_units(); ++unit) {
-      for (std::int64_t lane = first_lane(unit); lane < last_lane(unit); ++lane) half[at(unit)] += halves[at(lane)];
-    }
+    const std::vector<double> half = half_penalties();
     const auto gap = [&](std::int64_t unit) {
       const double primal = losses_[at(unit)] + half[at(unit)];
-      return primal > 0 ? std::max(0.0, (primal - (duals_[at(unit)] - half[at(unit)])) / primal) : 0.0;
+      if (!(primal > 0)) return 0.0;
+      const auto [balance, imbalance] = task_.free_intercept ? balances(unit) : std::pair<double, double>{0, 0};
+      return (std::max(0.0, primal - (duals_[at(unit)] + balance - half[at(unit)])) + imbalance) / primal;
     };
     for (std::int64_t unit = 0; unit < n_units(); ++unit) {
       if (done_[at(unit)] || !(last_epoch || gap(unit) <= task_.tol)) continue;
@@ -87,21 +87,32 @@ class Descent : private Block<Real> {
       std::fill(losses_.begin() + unit, losses_.begin() + last, 0.0);
       active_kernels<Real>().measure(this->block(), unit, last);
       for (; unit < last; ++unit) {
-        const double reached = std::max(gap(unit), intercept_gap(unit, losses_[at(unit)] + half[at(unit)]));
-        if (last_epoch || reached <= task_.tol) this->finish(unit, reached, epoch_);
+        if (last_epoch || gap(unit) <= task_.tol) this->finish(unit, gap(unit), epoch_);
       }
     }
   }
 
-  // How far a free intercept still moved, by what the proximal term is of the objective.
-  double intercept_gap(std::int64_t unit, double primal) const {
-    if (!task_.free_intercept || primal <= 0) return 0;
-    double moved = 0;
-    for (std::int64_t lane = first_lane(unit); lane < last_lane(unit); ++lane) {
-      const auto weight = static_cast<double>(constant_weight(at(lane)));
-      moved += 0.5 * weight * weight;
+  // Half the squared weights of each unit; a free intercept's are no part of the objective.
+  std::vector<double> half_penalties() const {
+    const std::vector<double> lanes = this->half_squares(weights_, task_.rows.n_features + !task_.free_intercept);
+    std::vector<double> units(at(n_units()));
+    for (std::int64_t unit = 0; unit < n_units(); ++unit) {
+      for (std::int64_t lane = first_lane(unit); lane < last_lane(unit); ++lane) units[at(unit)] += lanes[at(lane)];
     }
-    return moved / primal;
+    return units;
+  }
+
+  // With a free intercept dual variables must balance. What the sweep took off the dual objective for the offsets is given
+  // back, and the bound is off by no more than the imbalance times the intercept's error, taken for about its own size.
+  std::pair<double, double> balances(std::int64_t unit) const {
+    double balance = 0, imbalance = 0;
+    for (std::int64_t lane = first_lane(unit); lane < last_lane(unit); ++lane) {
+      const auto constant = static_cast<double>(task_.constant), offset = static_cast<double>(offsets_[at(lane)]);
+      const double sum = static_cast<double>(constant_weight(at(lane))) / constant;
+      balance += sum * offset;
+      imbalance += std::abs(sum) * (1 + std::abs(offset + constant * constant * sum));
+    }
+    return {balance, imbalance};
   }
 
   // The method of multipliers: the penalty on the intercept's distance from its last place moves along with it.

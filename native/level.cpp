@@ -28,9 +28,9 @@ const Kernels NARY_JOIN(kernels_, NARY_LEVEL) = {
      sum_any,
      sum_bins,
      ranges},
-    {sweep<float>, gather<float>, measure<float>, slope<float>, bend<float>, probe<float>, solve<float>, dense_update<float>, descend<float>, alpha_of<float>, dense_scores<float>,
+    {sweep<float>, gather<float>, measure<float>, slope<float>, bend<float>, trace<float>, probe<float>, solve<float>, dense_update<float>, descend<float>, alpha_of<float>, dense_scores<float>,
      sparse_scores<float>, square<float>},
-    {sweep<double>, gather<double>, measure<double>, slope<double>, bend<double>, probe<double>, solve<double>, dense_update<double>, descend<double>, alpha_of<double>, dense_scores<double>,
+    {sweep<double>, gather<double>, measure<double>, slope<double>, bend<double>, trace<double>, probe<double>, solve<double>, dense_update<double>, descend<double>, alpha_of<double>, dense_scores<double>,
      sparse_scores<double>, square<double>},
 };
 

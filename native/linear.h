@@ -49,7 +49,6 @@ struct MachineBlock {
   Real* scratch;                   // room for kScratchRows rows of `width`
 };
 
-constexpr int kSteps = 6;  // lengths that a line search tries: 4, 2, 1, 1/2, 1/4, 1/8
 constexpr std::int64_t kScratchRows = 2 * kRowBatch + 4;
 
 // The Gram matrix of one machine's rows, solved in place: scores are kept, weights are not.
@@ -82,9 +81,11 @@ struct LinearKernels {
   // For the smooth losses, with the scores of the members kept in their states: gradient += that of the losses, together
   // with the sums of the losses, of the dual objective at that point, and of the second derivatives, by lane;
   void (*slope)(const MachineBlock<Real>& block, Real* gradient, double* curvatures);
-  // product += the losses' Hessian times a direction; losses (kSteps, width) += those at each length along it.
+  // product += the losses' Hessian times a direction; along (members, width) = the scores' change along it; and, at a
+  // length for each lane, slopes and bends += the first and second derivative of the losses along it.
   void (*bend)(const MachineBlock<Real>& block, const Real* direction, Real* product);
-  void (*probe)(const MachineBlock<Real>& block, const Real* direction, double* losses);
+  void (*trace)(const MachineBlock<Real>& block, const Real* direction, Real* along);
+  void (*probe)(const MachineBlock<Real>& block, const Real* along, const Real* lengths, double* slopes, double* bends);
   // b becomes the solution of (penalty + sum over some dense rows of bend * x x^T) z = b, the constant feature last and
   // without penalty where it is free; `matrix` has room for (n_features + 1) lines of that many, rounded up to kMachines.
   void (*solve)(const LinearRows<Real>& rows, const std::int64_t* members, const Real* bends, std::int64_t n,

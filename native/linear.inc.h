@@ -310,38 +310,44 @@ inline Real threshold(const Real* values, std::int64_t n, Real total) {
   }
 }
 
-template <class Real>
-inline Real joint_loss(const Real* scores, const std::int8_t* signs, std::int64_t n) {
-  Real own = 0, highest = 0;
-  bool first = true;
+// The place of a row's own symbol, -1 where its class takes no part in the column.
+inline std::int64_t own_symbol(const std::int8_t* signs, std::int64_t n) {
   for (std::int64_t k = 0; k < n; ++k) {
-    const Real value = signs[k] > 0 ? scores[k] : scores[k] + Real(1);
-    if (signs[k] > 0) own = scores[k];
-    highest = first ? value : larger(highest, value);
-    first = false;
+    if (signs[k] > 0) return k;
   }
-  return highest - own;
+  return -1;
+}
+
+// A symbol that no row has is nobody's rival: its sides are 0.
+template <class Real>
+inline Real joint_loss(const Real* scores, const std::int8_t* signs, std::int64_t own, std::int64_t n) {
+  Real highest = scores[own];
+  for (std::int64_t k = 0; k < n; ++k) highest = signs[k] < 0 ? larger(highest, scores[k] + Real(1)) : highest;
+  return highest - scores[own];
 }
 
 template <class Real>
-void take_jointly(Real cost, Real norm, const std::int8_t* signs, const Real* scores, const Real* offsets,
-                  std::int64_t n, Real* states, Real* changes, double* loss, double* dual) {
+void take_jointly(Real cost, Real norm, const std::int8_t* signs, std::int64_t own, const Real* scores,
+                  const Real* offsets, std::int64_t n, Real* states, Real* changes, double* loss, double* dual) {
+  Real lowest = scores[own] - norm * states[own] + norm * cost;
   for (std::int64_t k = 0; k < n; ++k) {
     const Real wrong = signs[k] > 0 ? Real(0) : Real(1), bound = signs[k] > 0 ? cost : Real(0);
     changes[k] = scores[k] + wrong - norm * states[k] + norm * bound;
+    lowest = smaller(lowest, changes[k]);
   }
+  const Real out = lowest - norm * cost - Real(1);  // never above the threshold
+  for (std::int64_t k = 0; k < n; ++k) changes[k] = signs[k] != 0 ? changes[k] : out;
   const Real b = threshold(changes, n, norm * cost);
-  Real own = 0, by_offsets = 0;
+  Real by_offsets = 0;
   for (std::int64_t k = 0; k < n; ++k) {
     const Real bound = signs[k] > 0 ? cost : Real(0);
     const Real after = bound - larger(changes[k] - b, Real(0)) / norm;
     changes[k] = after - states[k];
     states[k] = after;
-    own += signs[k] > 0 ? after : Real(0);
     by_offsets += after * offsets[k];
   }
-  *loss += static_cast<double>(cost * joint_loss(scores, signs, n));
-  *dual += static_cast<double>(own - by_offsets);
+  *loss += static_cast<double>(cost * joint_loss(scores, signs, own, n));
+  *dual += static_cast<double>(states[own] - by_offsets);
 }
 
 template <class Real>
@@ -349,12 +355,13 @@ void take_columns(const MachineBlock<Real>& block, Real cost, Real norm, const s
                   Real* states, Real* changes) {
   for (std::int64_t s = 0; s < block.n_columns; ++s) {
     const std::int64_t first = block.columns[s], n = block.columns[s + 1] - first;
-    if (signs[first] == 0) {  // the row's class takes no part in the column
+    const std::int64_t own = own_symbol(signs + first, n);
+    if (own < 0) {
       for (std::int64_t k = 0; k < n; ++k) changes[first + k] = 0;
       continue;
     }
-    take_jointly(cost, norm, signs + first, scores + first, block.offsets + first, n, states + first, changes + first,
-                 block.losses + s, block.duals + s);
+    take_jointly(cost * block.positive_weights[first + own], norm, signs + first, own, scores + first,
+                 block.offsets + first, n, states + first, changes + first, block.losses + s, block.duals + s);
   }
   for (std::int64_t k = block.columns[block.n_columns]; k < block.width; ++k) changes[k] = 0;
 }
@@ -385,7 +392,10 @@ void lose_row(const MachineBlock<Real>& block, std::int64_t row, std::int64_t fi
     case Loss::crammer_singer:
       for (std::int64_t s = first; s < last; ++s) {
         const std::int64_t lane = block.columns[s], n = block.columns[s + 1] - lane;
-        if (signs[lane] != 0) block.losses[s] += static_cast<double>(cost * joint_loss(scores + lane, signs + lane, n));
+        const std::int64_t own = own_symbol(signs + lane, n);
+        if (own < 0) continue;
+        const Real own_cost = cost * block.positive_weights[lane + own];
+        block.losses[s] += static_cast<double>(own_cost * joint_loss(scores + lane, signs + lane, own, n));
       }
   }
 }
@@ -625,32 +635,42 @@ void bend_by(const MachineBlock<Real>& block, const Real* direction, Real* produ
   }
 }
 
-template <class Rule, class Real>
-void probe_by(const MachineBlock<Real>& block, const Real* direction, double* losses) {
+template <class Real>
+void trace(const MachineBlock<Real>& block, const Real* direction, Real* along) {
   const std::int64_t width = block.width, step = block.rows.dense ? kRowBatch : 1;
-  Real *along = block.scratch, *start = along + kRowBatch * width, *sums = start + width;
-  const Real* __restrict positive = block.positive_weights;
-  const Real* __restrict negative = block.negative_weights;
-  for (std::int64_t k = 0; k < nary::kSteps * width; ++k) sums[k] = 0;
   for (std::int64_t at = 0; at < block.n_members; at += step) {
     const Batch<Real> batch(block, at);
-    score_batch(block, batch, at, 0, width, direction, static_cast<const Real*>(nullptr), start, along);
-    for (std::int64_t r = 0; r < batch.n; ++r) {
-      const std::int8_t* __restrict signs = block.signs + block.groups[batch.row[r]] * width;
-      const Real* __restrict scores = block.states + (at + r) * width;
-      const Real row_cost = block.costs[batch.row[r]];
-      const Real* __restrict mine = along + r * width;
-      Real length = 4;
-      for (int k = 0; k < nary::kSteps; ++k, length *= Real(0.5)) {
-        Real* __restrict sum = sums + k * width;
-        for (std::int64_t lane = 0; lane < width; ++lane) {
-          const Real sign = static_cast<Real>(signs[lane]);
-          const Real cost = side_cost(row_cost, sign, positive[lane], negative[lane]);
-          sum[lane] += sign * sign * Rule::loss(sign * (scores[lane] + length * mine[lane]), cost);
-        }
-      }
+    score_batch(block, batch, at, 0, width, direction, static_cast<const Real*>(nullptr), block.scratch,
+                along + at * width);
+  }
+}
+
+template <class Rule, class Real>
+void probe_by(const MachineBlock<Real>& block, const Real* along, const Real* __restrict lengths, double* slopes,
+              double* bends) {
+  const std::int64_t width = block.width;
+  Real* __restrict sums = block.scratch;
+  Real* __restrict curved = sums + width;
+  const Real* __restrict positive = block.positive_weights;
+  const Real* __restrict negative = block.negative_weights;
+  for (std::int64_t lane = 0; lane < width; ++lane) sums[lane] = curved[lane] = 0;
+  for (std::int64_t k = 0; k < block.n_members; ++k) {
+    const std::int64_t row = block.members[k];
+    const std::int8_t* __restrict signs = block.signs + block.groups[row] * width;
+    const Real* __restrict scores = block.states + k * width;
+    const Real* __restrict ahead = along + k * width;
+    const Real row_cost = block.costs[row];
+    for (std::int64_t lane = 0; lane < width; ++lane) {
+      const Real sign = static_cast<Real>(signs[lane]);
+      const Real cost = side_cost(row_cost, sign, positive[lane], negative[lane]);
+      const Real margin = sign * (scores[lane] + lengths[lane] * ahead[lane]);
+      sums[lane] -= sign * Rule::alpha(Rule::state_at(margin, cost), cost) * ahead[lane];
+      curved[lane] += sign * sign * Rule::curvature(margin, cost) * (ahead[lane] * ahead[lane]);
     }
-    if ((at + step) % kFlush == 0 || at + step >= block.n_members) flush(sums, losses, 0, nary::kSteps * width);
+    if ((k + 1) % kFlush == 0 || k + 1 == block.n_members) {
+      flush(sums, slopes, 0, width);
+      flush(curved, bends, 0, width);
+    }
   }
 }
 
@@ -712,9 +732,9 @@ void bend(const MachineBlock<Real>& block, const Real* direction, Real* product)
 }
 
 template <class Real>
-void probe(const MachineBlock<Real>& block, const Real* direction, double* losses) {
-  block.loss == Loss::logistic ? probe_by<Logistic>(block, direction, losses)
-                               : probe_by<SquaredHinge>(block, direction, losses);
+void probe(const MachineBlock<Real>& block, const Real* along, const Real* lengths, double* slopes, double* bends) {
+  block.loss == Loss::logistic ? probe_by<Logistic>(block, along, lengths, slopes, bends)
+                               : probe_by<SquaredHinge>(block, along, lengths, slopes, bends);
 }
 
 // One machine over the Gram matrix of its rows. A variable that stays costs one look, so bounded ones are left alone.

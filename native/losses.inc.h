@@ -82,8 +82,8 @@ struct SquaredHinge {
   static Real dual(Real state, Real cost) { return state - state * state * (Real(0.25) / cost); }
   template <class Real>
   static Real take(Real margin, Real state, Real cost, Real norm) {
-    const Real diagonal = Real(0.5) / cost;
-    return larger(state - (margin - Real(1) + diagonal * state) / (norm + diagonal), Real(0));
+    const Real twice = Real(2) * cost;  // the step is (margin - 1 + state / twice) / (norm + 1 / twice)
+    return larger(state - (twice * (margin - Real(1)) + state) / (twice * norm + Real(1)), Real(0));
   }
   template <class Real>
   static Real state_at(Real margin, Real cost) { return Real(2) * cost * larger(Real(1) - margin, Real(0)); }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "block.h"
@@ -18,8 +19,14 @@ namespace {
 
 constexpr int kMostProducts = 8;        // of conjugate gradients in a step
 constexpr double kForcing = 0.2;         // by which they lower the residual, at least
+constexpr int kMostProbes = 12;          // of a line search
+constexpr double kFlat = 0.05;           // part of the first slope at which it ends
+constexpr int kPatience = 3;             // steps without progress, for want of precision, after which a machine stops
 constexpr int kFactors = 12;             // factorisations, each for half of the curvature of the one before
 constexpr std::int64_t kMostFactored = 1024;  // features up to which there are any; beyond, the diagonal has to do
+
+template <class Real>
+constexpr double kPrecision = sizeof(Real) == 4 ? 1e-7 : 1e-15;  // relative, of an objective
 
 // sum over rows of cost x x^T, the constant feature included, and the Cholesky factors of penalty + 2^-k times it.
 template <class Real>
@@ -184,6 +191,8 @@ class Newton : private Block<Real> {
   Newton(const LinearTask<Real>& task, const std::int8_t* signs, const std::vector<Real>& norms,
          const LinearFit<Real>& fit, const Span& span, const Preconditioner<Real>& preconditioner, bool warm)
       : Base(task, signs, norms, fit, span, false), preconditioner_(preconditioner) {
+    best_.assign(at(width_), std::numeric_limits<double>::infinity());
+    stalled_.assign(at(width_), 0);
     if (warm) start_warm();
   }
 
@@ -244,15 +253,21 @@ class Newton : private Block<Real> {
       const double primal = losses_[lane] + half_[lane];
       if (primal > 0) gaps_[lane] = std::max(0.0, primal - (duals_[lane] - half_dual[lane])) / primal;
       if (primal > 0 && task_.free_intercept) gaps_[lane] += intercept_gap(lane) / primal;
-      if (!done_[lane] && (last_step || gaps_[lane] <= task_.tol)) this->finish(static_cast<std::int64_t>(lane), gaps_[lane], step_ - 1);
+      const bool falls = primal < best_[lane] * (1 - kPrecision<Real>);
+      stalled_[lane] = falls ? 0 : stalled_[lane] + 1;
+      best_[lane] = std::min(best_[lane], primal);
+      const bool ends = last_step || gaps_[lane] <= task_.tol || stalled_[lane] >= kPatience;
+      if (!done_[lane] && ends) this->finish(static_cast<std::int64_t>(lane), gaps_[lane], step_ - 1);
     }
   }
 
-  // What a free intercept alone still has to gain.
+  // Dual variables must balance where the intercept is free. While they do not, the bound is off by no more than this for an
+  // intercept that is wrong by about its own size.
   double intercept_gap(std::size_t lane) const {
-    const auto slope = static_cast<double>(gradient_[at(this->n_weights()) + lane]);
-    const double bend = curvatures_[lane] * static_cast<double>(task_.constant) * static_cast<double>(task_.constant);
-    return bend > 0 ? 0.5 * slope * slope / bend : std::abs(slope);
+    if (task_.constant == 0) return 0;
+    const auto slope = static_cast<double>(gradient_[at(this->n_weights()) + lane]) / static_cast<double>(task_.constant);
+    const double intercept = static_cast<double>(task_.constant) * static_cast<double>(constant_weight(lane));
+    return std::abs(slope) * (1 + std::abs(intercept));
   }
 
   // Lanes are given up between finding the slope and the direction: what the slope left must move with them.
@@ -270,6 +285,8 @@ class Newton : private Block<Real> {
     losses_ = this->select(losses, before, kept, width_);
     half_ = this->select(half_, before, kept, width_);
     gaps_ = this->select(gaps_, before, kept, width_);
+    best_ = this->select(best_, before, kept, width_);
+    stalled_ = this->select(stalled_, before, kept, width_);
   }
 
   // Conjugate gradients for H direction = -(weights + gradient), every lane with numbers of its own.
@@ -351,23 +368,43 @@ class Newton : private Block<Real> {
     }
   }
 
-  // The best of some lengths; a machine that none of them takes further is as good as its precision allows.
+  // An exact line search: the slope along the direction rises with the length, and its root is found by Newton's steps
+  // that are kept between the lengths known to be too short and too long.
   void go() {
-    std::vector<double> losses(at(kSteps * width_), 0.0);
-    active_kernels<Real>().probe(this->block(), direction_.data(), losses.data());
+    along_.resize(members_.size() * at(width_));
+    active_kernels<Real>().trace(this->block(), direction_.data(), along_.data());
     const std::vector<double> across = inner(weights_, direction_, n_penalised());
-    const std::vector<double> half = this->half_squares(direction_, n_penalised());
-    std::vector<Real> step(at(width_), Real{0});
-    for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-      if (done_[lane]) continue;
-      double best = losses_[lane] + half_[lane], t = 4;
-      for (int k = 0; k < kSteps; ++k, t *= 0.5) {
-        const double there = losses[at(k * width_) + lane] + half_[lane] + t * across[lane] + t * t * half[lane];
-        if (there < best) best = there, step[lane] = static_cast<Real>(t);
+    const std::vector<double> square = inner(direction_, direction_, n_penalised());
+    const std::vector<double> start = slope_at_start(across);
+    std::vector<Real> length(at(width_), Real{0});
+    std::vector<double> low(at(width_), 0.0), high(at(width_), std::numeric_limits<double>::infinity());
+    std::vector<char> searching(at(width_), 0);
+    for (std::size_t lane = 0; lane < lanes_.size(); ++lane) searching[lane] = !done_[lane] && start[lane] < 0;
+    for (std::size_t lane = 0; lane < lanes_.size(); ++lane) length[lane] = searching[lane] ? Real{1} : Real{0};
+    for (int k = 0; k < kMostProbes && std::find(searching.begin(), searching.end(), 1) != searching.end(); ++k) {
+      std::vector<double> slopes(at(width_), 0.0), bends(at(width_), 0.0);
+      active_kernels<Real>().probe(this->block(), along_.data(), length.data(), slopes.data(), bends.data());
+      for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+        if (!searching[lane]) continue;
+        const auto t = static_cast<double>(length[lane]);
+        const double slope = slopes[lane] + across[lane] + t * square[lane], bend = bends[lane] + square[lane];
+        searching[lane] = std::abs(slope) > kFlat * std::abs(start[lane]);
+        if (!searching[lane]) continue;
+        (slope < 0 ? low : high)[lane] = t;
+        double next = bend > 0 ? t - slope / bend : 2 * t;
+        if (next >= high[lane]) next = 0.5 * (low[lane] + high[lane]);
+        if (next <= low[lane]) next = std::isinf(high[lane]) ? 2 * t : 0.5 * (low[lane] + high[lane]);
+        length[lane] = static_cast<Real>(next);
       }
-      if (step[lane] == 0) this->finish(static_cast<std::int64_t>(lane), gaps_[lane], step_);
     }
-    add(direction_, step, weights_);
+    add(direction_, length, weights_);
+  }
+
+  // The slope along the direction at length 0: what the whole gradient says.
+  std::vector<double> slope_at_start(const std::vector<double>& across) const {
+    std::vector<double> slopes = inner(gradient_, direction_);
+    for (std::size_t lane = 0; lane < slopes.size(); ++lane) slopes[lane] += across[lane];
+    return slopes;
   }
 
   bool penalised(std::size_t e) const { return e < at(n_penalised() * width_); }
@@ -402,10 +439,12 @@ class Newton : private Block<Real> {
 
   const Preconditioner<Real>& preconditioner_;
   std::int64_t step_ = 0;
-  std::vector<Real> gradient_, direction_, matrix_;
+  std::vector<Real> gradient_, direction_, along_, matrix_;
   std::vector<std::vector<std::int64_t>> active_;  // by lane
   std::vector<std::vector<Real>> bends_;
   std::vector<double> curvatures_, half_, gaps_;
+  std::vector<double> best_;   // the least objective of each machine so far
+  std::vector<int> stalled_;   // steps since it fell
 };
 
 }  // namespace

@@ -20,6 +20,13 @@ def unknown_name(what: str, name: object, known: Iterable[str]) -> ValueError:
     return ValueError(f"unknown {what} {name!r}: expected one of {', '.join(map(repr, names))}.{hint}")
 
 
+def one_of(value: Any, name: str, known: Iterable[Any]) -> None:
+    """Refuses a value that is none of those known."""
+    known = tuple(known)
+    if not any(value == choice for choice in known):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}; got {value!r}.")
+
+
 def integer(value: Any, name: str, low: int, high: int | None = None, hint: str = "") -> int:
     """`value` as an int in low..high, or an error that names the argument."""
     span = f"an integer of at least {low}" if high is None else f"an integer from {low} to {high}"

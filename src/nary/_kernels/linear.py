@@ -187,7 +187,7 @@ def fit_grams(
     side_weights: tuple[Reals, Reals] | None = None,
     n_threads: int = 1,
 ) -> None:
-    """Fits machines first.. of `fitted`, each over its rows' Gram matrix; machine m's classes stand from starts[m] on."""
+    """Fits machines first.. of `fitted`, each over its rows' Gram matrix; machine m's classes begin at starts[m]."""
     dtype, m = _check_task(rows, task, first, starts.size - 1, fitted)
     expect(task.loss != "crammer_singer", "a loss of single machines", task.loss)
     check_array(starts, "starts", np.int64, 1)

@@ -7,9 +7,10 @@ from typing import Any
 from ._base import Learner, Output
 from .linear import Linear
 from .per_column import PerColumn, check_classifier
+from .ridge import Ridge
 from .trees import Trees
 
-__all__ = ["Learner", "Linear", "Output", "PerColumn", "Trees", "as_learner", "default_estimator"]
+__all__ = ["Learner", "Linear", "Output", "PerColumn", "Ridge", "Trees", "as_learner", "default_estimator"]
 
 
 def default_estimator() -> Any:

@@ -88,8 +88,10 @@ def _portions(problem: LinearProblem, first: int, last: int) -> Iterator[tuple[i
 def _small(problem: LinearProblem, sides: Sides, class_counts: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which machines have so few rows that their Gram matrix is the better way."""
     ends = np.concatenate([[0], np.cumsum(class_counts[sides.classes])])[sides.starts]
-    n_rows = np.diff(ends)
-    return np.asarray((n_rows <= _GRAM_ROWS) & (n_rows**2 <= _GRAM_WORTH * shape_of(problem.rows)[0]))
+    n_rows, (n_all, n_features) = np.diff(ends), shape_of(problem.rows)
+    # With more rows than features Newton's method takes few steps where the descent may take thousands.
+    descends = (n_rows < n_features) | (not problem.newton)
+    return np.asarray(descends & (n_rows <= _GRAM_ROWS) & (n_rows**2 <= _GRAM_WORTH * n_all))
 
 
 def _fit_sides(
@@ -137,14 +139,21 @@ def _fit_jointly(
         beyond = max(s + 1, int(np.searchsorted(starts, starts[s] + step, side="right")) - 1)
         beyond = min(beyond, end)
         sides = machines.sides(int(starts[s]), int(starts[beyond]))
-        weigh = _side_weights(problem, sides) if problem.balance_sides else None
+        ends = np.ascontiguousarray(starts[s : beyond + 1] - starts[s])
+        weigh = None
+        if problem.balance_sides:
+            positive, negative = _side_weights(problem, sides)
+            n_symbols = np.repeat(np.diff(ends), np.diff(ends))
+            weigh = ((positive * 2 / n_symbols).astype(positive.dtype), negative)
+        table = sides.table(problem.task.n_groups)
+        table[:, ~(table[problem.class_counts > 0] > 0).any(axis=0)] = 0  # a symbol without rows is nobody's rival
         kernels.fit_blocks(
             problem.rows,
             problem.task,
-            sides.table(problem.task.n_groups),
+            table,
             int(starts[s]) - first,
             fitted,
-            columns=np.ascontiguousarray(starts[s : beyond + 1] - starts[s]),
+            columns=ends,
             side_weights=weigh,
             states=states,
             n_threads=problem.n_threads,

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from .._kernels.linear import MAX_FEATURES, CsrRows, Rows
 
+_ROWS_AT_ONCE = 4096  # that are marked together
+
 
 def as_rows(X: Any, dtype: Any = None) -> Rows:
     """X, copied only where its type, layout or order of features must change."""
@@ -54,6 +56,42 @@ def take_rows(rows: Rows, places: NDArray[np.intp]) -> Rows:
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     entries = np.arange(starts[-1]) + np.repeat(rows.starts[:-1][places] - starts[:-1], sizes)
     return CsrRows(starts, rows.features[entries], rows.values[entries], rows.n_features)
+
+
+def row_marks(rows: Rows, seed: int) -> NDArray[np.uint64]:
+    """A number for each row that depends on what is in it alone, the same for dense and CSR rows."""
+    marks = np.zeros(shape_of(rows)[0], np.uint64)
+    if isinstance(rows, CsrRows):
+        sums = np.concatenate(
+            [[np.uint64(0)], np.cumsum(_scramble(rows.values, rows.features.astype(np.uint64), seed))]
+        )
+        return np.asarray(sums[rows.starts[1:]] - sums[rows.starts[:-1]])  # modulo 2^64
+    features = np.arange(rows.shape[1], dtype=np.uint64)
+    for first in range(0, len(rows), _ROWS_AT_ONCE):
+        block = rows[first : first + _ROWS_AT_ONCE]
+        marks[first : first + len(block)] = _scramble(block, features, seed).sum(axis=1, dtype=np.uint64)
+    return marks
+
+
+def _scramble(values: NDArray[Any], features: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
+    """Well mixed numbers of values and features, by the steps of splitmix64; 0 for a value of 0."""
+    bits = values.astype(np.float64).view(np.uint64)
+    mixed = bits + (features + np.uint64(seed % (1 << 32))) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return np.where(values != 0, mixed ^ (mixed >> np.uint64(31)), np.uint64(0))
+
+
+def check_size(rows: Rows) -> None:
+    """Refuses rows so large that their squares, or sums of them, may not be numbers."""
+    values = rows.values if isinstance(rows, CsrRows) else rows
+    largest = max(abs(float(values.max(initial=0))), abs(float(values.min(initial=0))))
+    most = float(np.sqrt(np.finfo(rows.dtype).max / 1e9 / max(1, shape_of(rows)[1])))
+    if not largest <= most:
+        raise ValueError(
+            f"X must hold numbers of at most {most:.2g} in size, so that squares of rows of {rows.dtype} are numbers; "
+            f"got {largest:.2g}. Scale the features, as sklearn.preprocessing.StandardScaler does."
+        )
 
 
 def shape_of(rows: Rows) -> tuple[int, int]:

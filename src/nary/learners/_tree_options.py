@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._check import integer, jobs, unknown_name
+from .._check import integer, jobs, one_of, unknown_name
 from .._kernels.trees import MISSING, SPLITTERS, TreeOptions
 from . import _weights
 
@@ -37,13 +37,8 @@ def check(trees: Any) -> None:
     _count_features(trees.max_features, 1)
     if trees.n_jobs is not None:
         jobs(trees.n_jobs)
-    _one_of(trees.bootstrap, "bootstrap", (True, False))
-    _one_of(trees.leaf_distributions, "leaf_distributions", (True, False, "auto"))
-
-
-def _one_of(value: Any, name: str, known: tuple[Any, ...]) -> None:
-    if not any(value == choice for choice in known):
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}; got {value!r}.")
+    one_of(trees.bootstrap, "bootstrap", (True, False))
+    one_of(trees.leaf_distributions, "leaf_distributions", (True, False, "auto"))
 
 
 def keeps_distributions(trees: Any) -> bool:

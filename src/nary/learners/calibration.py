@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .._kernels import linear as kernels
 from .._kernels.linear import LANES, Rows, Weights
 from ._linear_fit import LinearProblem, fit_machines
-from ._rows import shape_of
+from ._rows import row_marks, shape_of
 from .linear_model import column_machines
 from .machines import Machines
 
@@ -24,16 +24,21 @@ _BLOCK_BYTES = 1 << 25  # of scores that are looked at together
 _PORTION_BYTES = 1 << 26  # of the weights, and of the scores, of the columns that are fitted together
 
 
-def held_out_rows(y: NDArray[np.int32], share: float, seed: int) -> NDArray[np.intp]:
-    """About a share of the rows of every class, drawn; a class keeps at least one row, and gives one if it has many."""
-    order = np.argsort(np.random.default_rng(seed).random(y.size), kind="stable")
-    order = order[np.argsort(y[order], kind="stable")]
-    counts = np.bincount(y, minlength=int(y.max(initial=0)) + 1)
-    place = np.arange(y.size) - np.repeat(np.cumsum(counts) - counts, counts)
+def held_out_rows(rows: Rows, groups: NDArray[np.int32], share: float, seed: int) -> NDArray[np.intp]:
+    """About a share of the rows of every class (`groups`; -1: the row takes no part), drawn by what is in them.
+
+    Rows that are alike are held out together, so it is the same whether a row comes twice or weighs twice. A class
+    keeps the first of its rows.
+    """
+    used = np.flatnonzero(groups >= 0)
+    marks = row_marks(rows, seed)[used]
+    pairs, which = np.unique(np.stack([groups[used].astype(np.uint64), marks], axis=1), axis=0, return_inverse=True)
+    _, counts = np.unique(pairs[:, 0], return_counts=True)
+    place = np.arange(len(pairs)) - np.repeat(np.cumsum(counts) - counts, counts)
     # Of a class's k-th row: whether the share of k + 1 rows is a whole row more than that of k.
-    offset = np.repeat(np.random.default_rng(seed + 1).random(counts.size), counts)
-    taken = np.floor((place + 1) * share + offset) > np.floor(place * share + offset)
-    return np.sort(order[taken & (np.repeat(counts, counts) > 1) & (place > 0)])
+    offset = np.repeat(np.random.default_rng(seed).random(counts.size), counts)
+    taken = (np.floor((place + 1) * share + offset) > np.floor(place * share + offset)) & (place > 0)
+    return used[taken[which.ravel()]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +49,7 @@ class HeldOut:
     machines: Machines
     rows: Rows  # held out
     y: NDArray[np.int32]
+    weights: NDArray[np.float64]  # of the held-out rows
     seen: NDArray[np.uint8]  # the symbols that the other rows have: (L, N)
 
     def sharpness(self, natural: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -54,14 +60,14 @@ class HeldOut:
 
     def losses(
         self, first: int, last: int, natural: NDArray[np.float32]
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """The losses of columns first..last-1 at each sharpness of the grid, and the number of rows that count."""
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The losses of columns first..last-1 at each sharpness of the grid, and the weight of the rows that count."""
         begin, end = (int(self.machines.starts[s]) for s in (first, last))
         weights = Weights.empty(shape_of(self.rows)[1], end - begin, self.problem.task.costs.dtype)
         fit_machines(self.problem, self.machines, begin, end, weights)
         columns = column_machines(self.machines, self.seen, natural, first, last)
         scores = kernels.answer(self.rows, weights, 0, columns, "scores", self.problem.n_threads)
-        return losses(scores, self.machines.code.block(first, last)[self.y], natural)
+        return losses(scores, self.machines.code.block(first, last)[self.y], self.weights, natural)
 
     def _portions(self) -> list[tuple[int, int]]:
         starts, (n_rows, n_features) = self.machines.starts, shape_of(self.rows)
@@ -76,31 +82,35 @@ class HeldOut:
 
 
 def losses(
-    scores: NDArray[np.float32], symbols: NDArray[np.int16], natural: NDArray[np.float32]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Log loss of each column at each sharpness of the grid, (columns, grid), summed over its rows, and their number.
+    scores: NDArray[np.float32],
+    symbols: NDArray[np.int16],
+    weights: NDArray[np.float64],
+    natural: NDArray[np.float32],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Log loss of each column at each sharpness of the grid, (columns, grid), summed over its rows, and their weight.
 
     `scores` are (rows, columns, N), -inf where a symbol is unknown; `symbols` (rows, columns) are -1 where a row takes
     no part. Rows whose symbol is unknown do not count.
     """
     n_rows, n_columns, N = scores.shape
-    sums, counts = np.zeros((n_columns, GRID.size)), np.zeros(n_columns, np.int64)
+    sums, counts = np.zeros((n_columns, GRID.size)), np.zeros(n_columns)
     step = max(1, _BLOCK_BYTES // (4 * n_columns * N))
     for i in range(0, n_rows, step):
         block, said = scores[i : i + step], symbols[i : i + step]
         own = np.take_along_axis(block, np.maximum(said, 0)[:, :, None].astype(np.intp), axis=2)
-        counted = (said >= 0) & np.isfinite(own[:, :, 0])
+        counted = np.where((said >= 0) & np.isfinite(own[:, :, 0]), weights[i : i + step, None], 0)
         below = (block - np.where(np.isfinite(own), own, 0)) * natural[:, None]
         highest = below.max(axis=2, keepdims=True)
+        highest = np.where(np.isfinite(highest), highest, 0)  # a column without rows knows no symbol
         for k, sharp in enumerate(GRID):
             total = np.exp((below - highest) * sharp).sum(axis=2)
-            lost = highest[:, :, 0] * sharp + np.log(total)
-            sums[:, k] += np.where(counted, lost, 0).sum(axis=0, dtype=np.float64)
+            lost = highest[:, :, 0] * sharp + np.log(np.maximum(total, np.finfo(np.float32).tiny))
+            sums[:, k] += (counted * lost).sum(axis=0)
         counts += counted.sum(axis=0)
     return sums, counts
 
 
-def best_sharpness(sums: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.float32]:
+def best_sharpness(sums: NDArray[np.float64], counts: NDArray[np.float64]) -> NDArray[np.float32]:
     """The sharpness of least loss of each column, relative to the natural one; columns of few rows lean on the mean."""
     total = counts.sum()
     if total == 0:

@@ -8,18 +8,18 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Literal, Self
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from .._check import integer, jobs, plural, real, unknown_name
-from .._kernels.linear import Reals, Rows, Task, Weights
+from .._check import integer, jobs, one_of, plural, real, unknown_name
+from .._kernels.linear import CsrRows, Reals, Rows, Task, Weights
 from ..columns import Columns
 from . import _weights
 from ._base import Learner, Output
 from ._linear_fit import LinearProblem, fit_machines
-from ._rows import as_rows, shape_of, take_rows
+from ._machine_learner import MachineLearner
+from ._rows import as_rows, check_size, shape_of, take_rows
 from .calibration import HeldOut, held_out_rows
 from .linear_model import LinearModel, seen_symbols
 from .machines import STRATEGIES, Machines
@@ -30,7 +30,7 @@ _HELD_OUT_TOL = 1e-2  # of the machines that they are fitted for
 _NAMED = 5  # columns that a warning names
 
 
-class Linear(Learner):
+class Linear(MachineLearner):
     """Linear machines for all columns, by dual coordinate descent or Newton's method over one X.
 
     The objective of a machine is LIBLINEAR's: 1/2 ||w||^2 + C sum_i weight_i loss(s_i (w x_i + b)), with s_i the side
@@ -137,8 +137,7 @@ class Linear(Learner):
             real(self.intercept_scaling, "intercept_scaling", 0, math.inf, hint)
         integer(self.max_epochs, "max_epochs", 1)
         for name in ("fit_intercept", "warm_start", "calibrate"):
-            if getattr(self, name) not in (True, False):
-                raise ValueError(f"{name} must be True or False; got {getattr(self, name)!r}.")
+            one_of(getattr(self, name), name, (True, False))
         _weights.check(self.class_weight)
         jobs(self.n_jobs)
 
@@ -155,6 +154,7 @@ class Linear(Learner):
         """Fits the machines of all columns."""
         self.check()
         rows, machines = as_rows(X), Machines(columns.code, self.strategy)
+        check_size(rows)
         model = LinearModel.empty(machines, columns, shape_of(rows)[1], rows.dtype)
         problem = self._problem(rows, columns, sample_weight, seed, self._threads(n_jobs))
         warm, states = self._start(model, shape_of(rows)[0], problem)
@@ -166,28 +166,10 @@ class Linear(Learner):
         self.model_, self._states = model, states if self.warm_start else None
         return self
 
-    def prepare(self, X: Any, *, n_jobs: int | None = None) -> Rows:
-        """The rows in the precision of the machines."""
-        return as_rows(X, self.model_.dtype)
-
-    def outputs(self, X: Rows, what: Output, first: int, last: int, *, n_jobs: int | None = None) -> NDArray[Any]:
-        """What columns first..last-1 say of prepared rows."""
-        return self.model_.outputs(X, what, first, last, self._threads(n_jobs))
-
     def resume(self, previous: Learner) -> Self:
         if self.warm_start and isinstance(previous, Linear):
             self.model_, self._states = previous.model_, previous._states
         return self
-
-    @property
-    def weights_(self) -> Any:
-        """The weights of all machines: (n_features, n_machines)."""
-        return self.model_.coefficients
-
-    @property
-    def intercepts_(self) -> Reals:
-        """The intercepts of all machines."""
-        return self.model_.weights.intercepts
 
     @property
     def gaps_(self) -> NDArray[np.float64]:
@@ -198,42 +180,6 @@ class Linear(Learner):
     def n_epochs_(self) -> NDArray[np.int32]:
         """The passes over the rows, or Newton's steps, that each machine took."""
         return self.model_.weights.epochs
-
-    @property
-    def temperatures_(self) -> NDArray[np.float32]:
-        """What each column's scores are divided by before the softmax."""
-        return np.asarray(1 / self.model_.sharpness)
-
-    @property
-    def machines_(self) -> Machines:
-        """Which symbols each machine tells apart."""
-        return self.model_.machines
-
-    def coef(self, s: int) -> Any:
-        """The weights of column s: (machines, n_features)."""
-        return self.model_.coefficients[:, self._machines_of(s)].T
-
-    def intercept(self, s: int) -> Reals:
-        """The intercepts of column s: (machines,)."""
-        return self.model_.weights.intercepts[self._machines_of(s)]
-
-    def sparsify(self, threshold: float = 0.0) -> Self:
-        """Keeps only weights larger than `threshold` in size, as a CSR matrix: for many features, few of them in use."""
-        if not threshold >= 0:
-            raise ValueError(f"threshold must be at least 0; got {threshold!r}. 0 changes nothing of what columns say.")
-        self.model_ = self.model_.sparsified(threshold)
-        return self
-
-    def densify(self) -> Self:
-        """Keeps the weights as an array again."""
-        self.model_ = self.model_.densified()
-        return self
-
-    def _machines_of(self, s: int) -> slice:
-        return self.model_.machines_of(integer(s, "s", 0, self.model_.sharpness.size - 1, "Columns count from 0."))
-
-    def _threads(self, n_jobs: int | None) -> int:
-        return int(joblib.effective_n_jobs(self.n_jobs if self.n_jobs is not None else n_jobs))
 
     def _problem(
         self, rows: Rows, columns: Columns, sample_weight: NDArray[np.float64] | None, seed: int, n_threads: int
@@ -249,7 +195,7 @@ class Linear(Learner):
             of_row,
             columns.code.n_classes,
             "crammer_singer" if self.strategy == "crammer_singer" else self.loss,
-            _mean_size(rows) if free else self.intercept_scaling * self.fit_intercept,
+            _typical_size(rows) if free else self.intercept_scaling * self.fit_intercept,
             free,
             self.tol,
             int(self.max_epochs),
@@ -270,9 +216,9 @@ class Linear(Learner):
         found, wanted = previous.coefficients.shape, model.coefficients.shape
         if found != wanted or previous.dtype != model.dtype or (states is not None and len(states) != n_rows):
             raise ValueError(
-                f"warm_start needs machines and rows as in the last fit, here {wanted[0]} features, {wanted[1]} machines "
-                f"and {n_rows} rows of {model.dtype}; the last fit had {found[0]} features and {found[1]} machines of "
-                f"{previous.dtype}, or other rows. Set warm_start=False, or fit a clone."
+                f"warm_start needs machines and rows as in the last fit, here {wanted[0]} features, {wanted[1]} "
+                f"machines and {n_rows} rows of {model.dtype}; the last fit had {found[0]} features and {found[1]} "
+                f"machines of {previous.dtype}, or other rows. Set warm_start=False, or fit a clone."
             )
         previous = previous.densified()
         weights.weights[:] = previous.weights.weights
@@ -298,7 +244,8 @@ class Linear(Learner):
         warnings.warn(
             f"{late.size} of {plural(gaps.size, 'column')} did not reach tol={self.tol:g} within max_epochs="
             f"{self.max_epochs}: {'column' if late.size == 1 else 'columns'} {named}; the largest relative gap is "
-            f"{gaps.max():.2g}, of column {int(gaps.argmax())}. Scale the features, lower C, or raise max_epochs or tol.{precise}",
+            f"{gaps.max():.2g}, of column {int(gaps.argmax())}. Scale the features, lower C, or raise max_epochs or "
+            f"tol.{precise}",
             ConvergenceWarning,
             stacklevel=3,
         )
@@ -307,20 +254,21 @@ class Linear(Learner):
         self, problem: LinearProblem, machines: Machines, columns: Columns, model: LinearModel, seed: int
     ) -> NDArray[np.float32]:
         """The sharpness of each column, by rows that machines fitted for this purpose have not seen."""
-        held = held_out_rows(columns.y, _HELD_OUT, seed)
         groups = problem.task.groups.copy()
+        held = held_out_rows(problem.rows, groups, _HELD_OUT, seed)
         groups[held] = -1
         task = problem.task._replace(groups=groups, tol=max(self.tol, _HELD_OUT_TOL))
         rest = LinearProblem(problem.rows, task, problem.balance_sides, problem.n_threads)
         seen = seen_symbols(Columns(columns.code, columns.y[groups >= 0]))
-        return HeldOut(rest, machines, take_rows(problem.rows, held), columns.y[held], seen).sharpness(model.sharpness)
+        rows, weights = take_rows(problem.rows, held), problem.task.costs[held].astype(np.float64) / self.C
+        return HeldOut(rest, machines, rows, columns.y[held], weights, seen).sharpness(model.sharpness)
 
 
-def _mean_size(rows: Rows) -> float:
-    """The root of the mean square of the rows' sizes: what makes the constant feature weigh as much as the others."""
-    values = rows.values if hasattr(rows, "values") else rows
-    n_rows = shape_of(rows)[0]
-    return float(np.sqrt(np.einsum("...,...->", values, values, dtype=np.float64) / max(1, n_rows))) or 1.0
+def _typical_size(rows: Rows) -> float:
+    """A power of two near the size of a row: what makes the constant feature weigh as much as all others."""
+    values = rows.values if isinstance(rows, CsrRows) else rows.ravel()
+    square = float(np.einsum("i,i->", values, values, dtype=np.float64)) / max(1, shape_of(rows)[0])
+    return float(2.0 ** round(math.log2(square) / 2)) if 0 < square < math.inf else 1.0
 
 
 def _reporter(n_machines: int) -> Callable[[int], None]:

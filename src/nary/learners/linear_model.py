@@ -69,7 +69,9 @@ class LinearModel:
         answers = []
         for i in range(0, max(1, n_rows), step):
             product: Any = X[i : i + step] @ part
-            scores = np.asarray(product.todense() if sp.issparse(product) else product, self.dtype) + intercepts
+            scores = (
+                np.asarray(product if isinstance(product, np.ndarray) else product.toarray(), self.dtype) + intercepts
+            )
             answers.append(kernels.answer_scores(np.ascontiguousarray(scores), columns, what, n_threads))
         return np.concatenate(answers)
 
@@ -107,12 +109,13 @@ def column_machines(
 
 
 def seen_symbols(columns: Columns) -> NDArray[np.uint8]:
-    """Which symbols the training rows of each column have: (L, N)."""
+    """Which symbols the training rows of each column have, (L, N); a column without rows holds all for possible."""
     seen = np.zeros((columns.n_columns, columns.code.n_symbols), np.uint8)
     has_rows = np.bincount(columns.y, minlength=columns.code.n_classes) > 0
     classes, places, symbols = columns.code.entries()
     met = has_rows[classes]
     seen[places[met], symbols[met]] = 1
+    seen[~seen.any(axis=1)] = 1
     return seen
 
 

@@ -17,10 +17,11 @@
 namespace nary {
 namespace {
 
-constexpr int kMostProducts = 8;        // of conjugate gradients in a step
+constexpr std::int64_t kProducts = 8;     // of conjugate gradients in a step; after every kEase steps twice as many
 constexpr double kForcing = 0.2;         // by which they lower the residual, at least
 constexpr int kMostProbes = 12;          // of a line search
 constexpr double kFlat = 0.05;           // part of the first slope at which it ends
+constexpr std::int64_t kEase = 8;         // steps
 constexpr int kPatience = 3;             // steps without progress, for want of precision, after which a machine stops
 constexpr int kFactors = 12;             // factorisations, each for half of the curvature of the one before
 constexpr std::int64_t kMostFactored = 1024;  // features up to which there are any; beyond, the diagonal has to do
@@ -289,6 +290,9 @@ class Newton : private Block<Real> {
     stalled_ = this->select(stalled_, before, kept, width_);
   }
 
+  // Products with the Hessian that a step may take: machines that need many steps need better ones.
+  std::int64_t effort() const { return kProducts << std::min<std::int64_t>(step_ / kEase, 8); }
+
   // Conjugate gradients for H direction = -(weights + gradient), every lane with numbers of its own.
   void find_direction() {
     std::vector<int> levels(lanes_.size());
@@ -302,7 +306,7 @@ class Newton : private Block<Real> {
     std::vector<Real> along = z;
     std::vector<double> square = inner(residual, z), goal(square);
     for (double& value : goal) value *= kForcing * kForcing;
-    for (int k = 0; k < kMostProducts; ++k) {
+    for (std::int64_t k = 0; k < effort(); ++k) {
       std::fill(product.begin(), product.end(), Real{0});
       active_kernels<Real>().bend(this->block(), along.data(), product.data());
       for (std::size_t e = 0; e < length(); ++e) product[e] += penalised(e) ? along[e] : Real{0};
@@ -333,8 +337,8 @@ class Newton : private Block<Real> {
   // few products with it, and the direction is found at once.
   void solve_exactly(std::vector<Real>& residual) {
     const std::int64_t d = task_.rows.n_features, n = size_of(members_);
-    if (task_.loss != Loss::squared_hinge || !task_.rows.dense || d * d > 24 * n) return;
-    const std::int64_t most = 8 * n / (d + 1);
+    if (task_.loss != Loss::squared_hinge || !task_.rows.dense || d * d > 3 * effort() * n) return;
+    const std::int64_t most = effort() * n / (d + 1);
     find_active(most);
     matrix_.resize(at((d + 1 + kRowBatch) * round_up(d + 1, kMachines)));
     std::vector<Real> b(at(d + 1));

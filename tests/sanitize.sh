@@ -19,7 +19,7 @@ cd "$root"
 # An editable nary would be found before PYTHONPATH: its finder is taken out, and the core that is tested is checked.
 LD_PRELOAD="$runtimes" "$python" - "$folder" -q -p no:cacheprovider "$@" \
   tests/test_kernels.py tests/test_codes.py tests/test_matrix.py tests/test_decoders.py tests/test_binning.py \
-  tests/test_trees.py -k "not out_of_memory" <<'PYTHON'
+  tests/test_trees.py tests/test_linear_kernels.py tests/test_linear.py -k "not out_of_memory" <<'PYTHON'
 import sys
 
 sys.meta_path[:] = [finder for finder in sys.meta_path if "editable" not in type(finder).__module__]

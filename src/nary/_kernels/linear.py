@@ -11,7 +11,7 @@ from ._core import _native, check_array, expect, thread_count
 
 LANES = 16  # machines on the vector axis: the core's kMachines
 LOSSES = ("squared_hinge", "hinge", "logistic", "crammer_singer")
-_ANSWERS = ("scores", "symbols", "log_probabilities")
+ANSWERS = ("scores", "symbols", "log_probabilities")
 MAX_FEATURES = (1 << 31) - 1  # a feature of a CSR row is numbered in 32 bits
 
 Real: TypeAlias = np.float32 | np.float64
@@ -217,7 +217,7 @@ def answer(
     _check_fitted(fitted, first, int(columns.starts[-1]), dtype, fitted.weights.shape[0] - 1)
     n_rows = rows.n_rows if isinstance(rows, CsrRows) else rows.shape[0]
     out = _room(n_rows, columns, what)
-    rest = (fitted.weights, fitted.intercepts, first, tuple(columns.checked()), _ANSWERS.index(what))
+    rest = (fitted.weights, fitted.intercepts, first, tuple(columns.checked()), ANSWERS.index(what))
     if isinstance(rows, CsrRows):
         _native.answer_sparse(tuple(rows[:3]), rows.n_features, *rest, thread_count(n_threads), out)
     else:
@@ -236,12 +236,12 @@ def answer_scores(
     expect(dtype in (np.float32, np.float64), "scores in float32 or float64", str(scores.dtype))
     check_array(scores, "scores", dtype, 2, (scores.shape[0], int(columns.starts[-1])))
     out = _room(scores.shape[0], columns, what)
-    _native.answer_scores(scores, tuple(columns.checked()), _ANSWERS.index(what), thread_count(n_threads), out)
+    _native.answer_scores(scores, tuple(columns.checked()), ANSWERS.index(what), thread_count(n_threads), out)
     return out
 
 
 def _room(n_rows: int, columns: ColumnMachines, what: str) -> NDArray[Any]:
-    expect(what in _ANSWERS, f"one of {_ANSWERS}", what)
+    expect(what in ANSWERS, f"one of {ANSWERS}", what)
     L, N = columns.seen.shape
     return np.empty((n_rows, L), np.int16) if what == "symbols" else np.empty((n_rows, L, N), np.float32)
 

@@ -155,9 +155,10 @@ def shuffled(n: int, seed: int, epoch: int) -> list[int]:
     return order
 
 
-def row_norms(X: Reals, constant: Any) -> Reals:
+def row_norms(X: Reals, constant: Any, sparse: bool = False) -> Reals:
     """The squares of the rows, the constant feature's included; small ones count as a millionth of the mean."""
-    norms = np.array([inner(x, x) for x in X], X.dtype) + constant * constant
+    stored = [x[x != 0] if sparse else x for x in X]
+    norms = np.array([inner(x, x) for x in stored], X.dtype) + constant * constant
     mean = float(np.add.accumulate(norms.astype(np.float64))[-1]) / norms.size if norms.size else 0.0
     least = X.dtype.type(1e-6 * mean) if mean > 0 else X.dtype.type(1)
     return np.asarray(np.maximum(norms, least))
@@ -189,7 +190,7 @@ def descend(
     """
     rule, dtype = RULES[loss], X.dtype.type
     members = np.flatnonzero((signs != 0).any(axis=1))
-    norms = row_norms(X, dtype(constant))[members]
+    norms = row_norms(X, dtype(constant), sparse)[members]
     X, signs, costs = X[members], signs[members], costs[members]
     n, m = signs.shape
     weights = np.zeros((X.shape[1] + 1, m), X.dtype)

@@ -7,6 +7,7 @@
 
 #include "linear.h"
 #include "machines.h"
+#include "pages.h"
 
 namespace nary {
 
@@ -79,7 +80,8 @@ class Block {
   }
 
   // Half the squares of each lane, over the first so many lines of (features + 1, width).
-  std::vector<double> half_squares(const std::vector<Real>& lines, std::int64_t n_lines) const {
+  template <class Lines>
+  std::vector<double> half_squares(const Lines& lines, std::int64_t n_lines) const {
     std::vector<double> halves(at(width_));
     for (std::int64_t f = 0; f < n_lines; ++f) {
       const Real* line = lines.data() + f * width_;
@@ -127,11 +129,11 @@ class Block {
   }
 
   // Of lines `from_width` wide some lanes, in lines `width` wide.
-  template <class T>
-  static std::vector<T> select(const std::vector<T>& from, std::int64_t from_width, const std::vector<std::int64_t>& kept,
-                               std::int64_t width) {
+  template <class Lines>
+  static Lines select(const Lines& from, std::int64_t from_width, const std::vector<std::int64_t>& kept,
+                      std::int64_t width) {
     const std::size_t n = from.size() / at(from_width);
-    std::vector<T> into(n * at(width));
+    Lines into(n * at(width));
     for (std::size_t i = 0; i < n; ++i) {
       for (std::size_t k = 0; k < kept.size(); ++k) into[i * at(width) + k] = from[i * at(from_width) + at(kept[k])];
     }
@@ -142,7 +144,8 @@ class Block {
   const LinearFit<Real>& fit_;
   std::int64_t width_ = 0;
   std::vector<std::int64_t> lanes_, members_, order_;
-  std::vector<Real> weights_, states_, offsets_;
+  LargeVector<Real> weights_, states_;
+  std::vector<Real> offsets_;
   std::vector<double> losses_, duals_;
   std::vector<char> done_;
 

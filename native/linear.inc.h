@@ -203,7 +203,7 @@ inline void score_entries(const Real* values, const std::int32_t* features, std:
     const Real* line = weights + features[e] * stride;
     if (e < n_ahead) {
       const Real* next = weights + ahead[e] * stride;
-      for (int lane = 0; lane < kVectors * kStep; lane += kLine) __builtin_prefetch(next + lane, 1);
+      for (int lane = 0; lane < kVectors * kStep; lane += kLine) __builtin_prefetch(next + lane, 1, 2);
     }
     for (int v = 0; v < kVectors; ++v) sum[v] += *reinterpret_cast<const V*>(line + v * kStep) * values[e];
   }
@@ -224,17 +224,31 @@ void sparse_scores(const Real* values, const std::int32_t* features, std::int64_
   }
 }
 
+template <class Real, int kVectors>
+inline void update_entries(const Real* values, const std::int32_t* features, std::int64_t n, const Real* changes,
+                           std::int64_t width, Real* weights) {
+  typedef typename Wide<Real>::type V;
+  constexpr int kStep = Wide<Real>::kStep;
+  V change[kVectors];
+  for (int v = 0; v < kVectors; ++v) change[v] = *reinterpret_cast<const V*>(changes + v * kStep);
+  for (std::int64_t e = 0; e < n; ++e) {
+    Real* line = weights + features[e] * width;
+    for (int v = 0; v < kVectors; ++v) *reinterpret_cast<V*>(line + v * kStep) += change[v] * values[e];
+  }
+}
+
 template <class Real>
 void sparse_update(const Real* values, const std::int32_t* features, std::int64_t n, const Real* changes,
                    std::int64_t width, Real* weights) {
-  typedef typename Wide<Real>::type V;
   constexpr std::int64_t kStep = Wide<Real>::kStep;
-  for (std::int64_t lane = 0; lane < width; lane += kStep) {
-    if (!any_change(changes + lane, kStep)) continue;
-    const V change = *reinterpret_cast<const V*>(changes + lane);
-    for (std::int64_t e = 0; e < n; ++e) {
-      V* line = reinterpret_cast<V*>(weights + features[e] * width + lane);
-      *line += change * values[e];
+  std::int64_t lane = 0;
+  for (; lane + 4 * kStep <= width; lane += 4 * kStep) {
+    if (!any_change(changes + lane, 4 * kStep)) continue;
+    update_entries<Real, 4>(values, features, n, changes + lane, width, weights + lane);
+  }
+  for (; lane < width; lane += kStep) {
+    if (any_change(changes + lane, kStep)) {
+      update_entries<Real, 1>(values, features, n, changes + lane, width, weights + lane);
     }
   }
 }

@@ -420,7 +420,8 @@ class Newton : private Block<Real> {
     }
   }
 
-  std::vector<double> inner(const std::vector<Real>& a, const std::vector<Real>& b, std::int64_t lines = -1) const {
+  template <class A, class B>
+  std::vector<double> inner(const A& a, const B& b, std::int64_t lines = -1) const {
     std::vector<double> sums(at(width_));
     const std::int64_t n = lines < 0 ? n_lines() : lines;
     for (std::int64_t f = 0; f < n; ++f) {
@@ -433,7 +434,8 @@ class Newton : private Block<Real> {
   }
 
   // into += from times the lane's factor
-  void add(const std::vector<Real>& from, const std::vector<Real>& factors, std::vector<Real>& into) const {
+  template <class Lines>
+  void add(const std::vector<Real>& from, const std::vector<Real>& factors, Lines& into) const {
     for (std::int64_t f = 0; f < n_lines(); ++f) {
       for (std::size_t lane = 0; lane < factors.size(); ++lane) {
         into[at(f * width_) + lane] += factors[lane] * from[at(f * width_) + lane];

@@ -1096,7 +1096,8 @@ def test_a_dict_of_weights_needs_labels() -> None:
 )
 def test_the_contract_of_scikit_learn(estimator: Any, check: Any) -> None:
     if estimator.estimator.calibrate and "sample_weight_equivalence" in check.func.__name__:
-        estimator = clone(estimator).set_params(estimator__calibrate=False, estimator__tol=1e-8, decoder="hamming")
+        # Probabilities are compared to seven digits, which asks for machines that have converged to as many.
+        estimator = clone(estimator).set_params(estimator__tol=1e-16, estimator__max_epochs=20_000)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the checks provoke warnings on purpose
         check(estimator)

@@ -257,7 +257,7 @@ class Linear(MachineLearner):
         groups = problem.task.groups.copy()
         held = held_out_rows(problem.rows, groups, _HELD_OUT, seed)
         groups[held] = -1
-        task = problem.task._replace(groups=groups, tol=max(self.tol, _HELD_OUT_TOL))
+        task = problem.task._replace(groups=groups, tol=min(10 * self.tol, _HELD_OUT_TOL))
         rest = LinearProblem(problem.rows, task, problem.balance_sides, problem.n_threads)
         seen = seen_symbols(Columns(columns.code, columns.y[groups >= 0]))
         rows, weights = take_rows(problem.rows, held), problem.task.costs[held].astype(np.float64) / self.C

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from .._check import jobs, one_of, real
 from .._kernels import linear as kernels
+from .._kernels.linear import Rows
 from ..columns import Columns
 from . import _weights
 from ._base import Output
 from ._machine_learner import MachineLearner
 from ._ridge_solver import RidgeProblem, RidgeSystem, groups
-from ._rows import as_rows, check_size, shape_of, to_scipy
+from ._rows import as_rows, check_size, row_marks, shape_of, take_rows, to_scipy
 from .calibration import GRID, best_sharpness, losses
 from .linear_model import LinearModel, column_machines
 from .machines import Machines
@@ -110,9 +111,10 @@ class Ridge(MachineLearner):
         check_size(rows)
         model = LinearModel.empty(machines, columns, shape_of(rows)[1], rows.dtype)
         weights = _weights.row_weights(self.class_weight, columns, sample_weight)
+        rows, y, weights = _merged(rows, columns.y, weights)
         problem = RidgeProblem(
             to_scipy(rows),
-            columns.y,
+            y,
             columns.code.n_classes,
             alpha=float(self.alpha),
             fit_intercept=bool(self.fit_intercept),
@@ -120,12 +122,12 @@ class Ridge(MachineLearner):
         )
         sums, counts = np.zeros((columns.n_columns, GRID.size)), np.zeros(columns.n_columns)
         for group, system in problem.systems(groups(machines)):
-            for run in _runs(machines, group.machines, len(columns.y)):
+            for run in _runs(machines, group.machines, y.size):
                 table = machines.sides(run[0], run[-1] + 1).table(columns.code.n_classes)[:, run - run[0]]
                 solved = system.solve(table)
                 model.weights.weights[:-1, run], model.weights.intercepts[run] = solved.weights, solved.intercepts
                 if self.calibrate:
-                    self._lose(system, table, run, columns, weights, model, (sums, counts))
+                    self._lose(system, table, run, y, weights, model, (sums, counts))
         if self.calibrate:
             model.sharpness[:] *= best_sharpness(sums, counts)
         self.model_ = model
@@ -136,7 +138,7 @@ class Ridge(MachineLearner):
         system: RidgeSystem,
         table: NDArray[np.int8],
         run: NDArray[np.intp],
-        columns: Columns,
+        y: NDArray[np.int32],
         weights: NDArray[np.float64] | None,
         model: LinearModel,
         into: tuple[NDArray[np.float64], NDArray[np.float64]],
@@ -149,9 +151,22 @@ class Ridge(MachineLearner):
         for s in np.unique(at):
             mine = column_machines(machines, model.seen, model.sharpness[s : s + 1], int(s), int(s) + 1)
             said = kernels.answer_scores(np.ascontiguousarray(scores[:, at == s]), mine, "scores")
-            symbols = columns.code.block(int(s), int(s) + 1)[columns.y[rows]]
+            symbols = machines.code.block(int(s), int(s) + 1)[y[rows]]
             sums, counts = losses(said, symbols, weigh, model.sharpness[s : s + 1])
             into[0][s], into[1][s] = sums[0], counts[0]
+
+
+def _merged(
+    rows: Rows, y: NDArray[np.int32], weights: NDArray[np.float64] | None
+) -> tuple[Rows, NDArray[np.int32], NDArray[np.float64] | None]:
+    """Rows that are alike as one that weighs as much: a row is left out with all its copies, or tells nothing."""
+    pairs = np.stack([y.astype(np.uint64), row_marks(rows, 0)], axis=1)
+    _, first, which = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
+    if first.size == y.size:
+        return rows, y, weights
+    totals = np.bincount(which.ravel(), weights, first.size).astype(np.float64)
+    order = np.argsort(first)
+    return take_rows(rows, first[order]), y[first[order]], totals[order]
 
 
 def _runs(machines: Machines, members: NDArray[np.intp], n_rows: int) -> list[NDArray[np.intp]]:

@@ -31,7 +31,8 @@ bench: $(VENV)/dev.done
 	$(BIN)/python benchmarks/search.py
 	if [ -d "$${NARY_DATA:-../shared/data}" ]; then $(BIN)/python -m pip install --quiet lightgbm && \
 	  $(BIN)/python benchmarks/letter.py && $(BIN)/python benchmarks/trees.py && \
-	  $(BIN)/python benchmarks/trees_accuracy.py; fi
+	  $(BIN)/python benchmarks/trees_accuracy.py && $(BIN)/python benchmarks/linear.py && \
+	  $(BIN)/python benchmarks/linear_accuracy.py; fi
 
 docs: $(VENV)/dev.done
 	$(BIN)/pdoc --docformat numpy --output-directory docs/_build nary

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -76,7 +77,8 @@ class Descent : private Block<Real> {
     const std::vector<double> half = half_penalties();
     const auto gap = [&](std::int64_t unit) {
       const double primal = losses_[at(unit)] + half[at(unit)];
-      if (!(primal > 0)) return 0.0;
+      if (std::isnan(primal)) return std::numeric_limits<double>::infinity();
+      if (primal <= 0) return 0.0;
       const auto [balance, imbalance] = task_.free_intercept ? balances(unit) : std::pair<double, double>{0, 0};
       return (std::max(0.0, primal - (duals_[at(unit)] + balance - half[at(unit)])) + imbalance) / primal;
     };

@@ -691,8 +691,11 @@ void probe_by(const MachineBlock<Real>& block, const Real* along, const Real* __
 // Gaussian elimination of a symmetric matrix of `lines` rows, of which the upper triangle is read, and the solution for b.
 template <class Real>
 void eliminate(Real* matrix, std::int64_t lines, std::int64_t stride, Real* __restrict b) {
+  Real largest = 0;
+  for (std::int64_t k = 0; k < lines; ++k) largest = larger(largest, matrix[k * stride + k]);
   for (std::int64_t k = 0; k < lines; ++k) {
-    const Real* __restrict pivot = matrix + k * stride;
+    Real* __restrict pivot = matrix + k * stride;
+    pivot[k] = larger(pivot[k], largest * Number<Real>::kLeast);  // rounding may have left less, or nothing
     for (std::int64_t i = k + 1; i < lines; ++i) {
       const Real factor = pivot[i] / pivot[k];
       Real* __restrict line = matrix + i * stride;

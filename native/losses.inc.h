@@ -15,7 +15,7 @@ template <>
 struct Number<float> {
   typedef std::uint32_t bits;
   static constexpr int kFraction = 23, kExpTerms = 7, kLogTerms = 8;
-  static constexpr float kLeast = 1e-6f;  // of a pivot
+  static constexpr float kLeast = 1e-6f;  // of a pivot, beside the largest
   static constexpr float kLowest = -80.0f, kShift = 12582912.0f;  // 1.5 * 2^23
   static constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
   static constexpr bits kOne = 0x3F800000u;

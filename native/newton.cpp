@@ -28,6 +28,8 @@ constexpr std::int64_t kMostFactored = 1024;  // features up to which there are 
 
 template <class Real>
 constexpr double kPrecision = sizeof(Real) == 4 ? 1e-7 : 1e-15;  // relative, of an objective
+template <class Real>
+constexpr double kRounding = sizeof(Real) == 4 ? 1e-5 : 1e-13;   // likewise, of sums over many rows
 
 // sum over rows of cost x x^T, the constant feature included, and the Cholesky factors of penalty + 2^-k times it.
 template <class Real>
@@ -121,14 +123,18 @@ class Preconditioner {
     }
   }
 
-  // Row by row; what is too small to be a square, by rounding, counts as the smallest that is none.
+  // Row by row. Sums over many rows are rounded, and a matrix of less than full rank would then have negative pivots: the
+  // diagonal is raised by what rounding can take off it.
   void factorise(std::int64_t level) {
     const std::int64_t width = round_up(n_, kMachines);
     std::vector<double> lower(at(n_ * n_));
     const double part = scale(level);
+    double largest = 0;
+    for (std::int64_t i = 0; i < n_; ++i) largest = std::max(largest, part * static_cast<double>(gram_[at(i * width + i)]));
+    const double raise = kRounding<Real> * largest;
     for (std::int64_t i = 0; i < n_; ++i) {
       for (std::int64_t j = 0; j <= i; ++j) {
-        double sum = part * static_cast<double>(gram_[at(i * width + j)]) + (i == j && i < penalised_ ? 1.0 : 0.0);
+        double sum = part * static_cast<double>(gram_[at(i * width + j)]) + (i == j ? raise + (i < penalised_ ? 1.0 : 0.0) : 0.0);
         const double *a = lower.data() + i * n_, *b = lower.data() + j * n_;
         double sums[4] = {};
         std::int64_t k = 0;
@@ -137,7 +143,7 @@ class Preconditioner {
         }
         for (; k < j; ++k) sums[0] += a[k] * b[k];
         sum -= (sums[0] + sums[1]) + (sums[2] + sums[3]);
-        lower[at(i * n_ + j)] = i == j ? std::sqrt(std::max(sum, 1e-3)) : sum / lower[at(j * n_ + j)];
+        lower[at(i * n_ + j)] = i == j ? std::sqrt(std::max(sum, std::max(raise, 1e-3))) : sum / lower[at(j * n_ + j)];
       }
     }
     std::vector<Real>& kept = factors_[at(level)];
@@ -253,6 +259,7 @@ class Newton : private Block<Real> {
     for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
       const double primal = losses_[lane] + half_[lane];
       if (primal > 0) gaps_[lane] = std::max(0.0, primal - (duals_[lane] - half_dual[lane])) / primal;
+      if (!std::isfinite(gaps_[lane]) || std::isnan(primal)) gaps_[lane] = std::numeric_limits<double>::infinity();
       if (primal > 0 && task_.free_intercept) gaps_[lane] += intercept_gap(lane) / primal;
       const bool falls = primal < best_[lane] * (1 - kPrecision<Real>);
       stalled_[lane] = falls ? 0 : stalled_[lane] + 1;
@@ -313,7 +320,8 @@ class Newton : private Block<Real> {
       const std::vector<double> curved = inner(along, product);
       std::vector<Real> step(at(width_), Real{0});
       for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-        if (square[lane] > goal[lane] && curved[lane] > 0) step[lane] = static_cast<Real>(square[lane] / curved[lane]);
+        const double length = square[lane] / curved[lane];
+        if (square[lane] > goal[lane] && curved[lane] > 0 && std::isfinite(length)) step[lane] = static_cast<Real>(length);
       }
       add(along, step, direction_);
       for (Real& value : step) value = -value;
@@ -380,17 +388,20 @@ class Newton : private Block<Real> {
     const std::vector<double> across = inner(weights_, direction_, n_penalised());
     const std::vector<double> square = inner(direction_, direction_, n_penalised());
     const std::vector<double> start = slope_at_start(across);
-    std::vector<Real> length(at(width_), Real{0});
+    for (std::size_t e = 0; e < length(); ++e) {
+      if (!std::isfinite(start[e % at(width_)])) direction_[e] = 0;  // beyond the precision: the machine stays
+    }
+    std::vector<Real> lengths(at(width_), Real{0});
     std::vector<double> low(at(width_), 0.0), high(at(width_), std::numeric_limits<double>::infinity());
     std::vector<char> searching(at(width_), 0);
     for (std::size_t lane = 0; lane < lanes_.size(); ++lane) searching[lane] = !done_[lane] && start[lane] < 0;
-    for (std::size_t lane = 0; lane < lanes_.size(); ++lane) length[lane] = searching[lane] ? Real{1} : Real{0};
+    for (std::size_t lane = 0; lane < lanes_.size(); ++lane) lengths[lane] = searching[lane] ? Real{1} : Real{0};
     for (int k = 0; k < kMostProbes && std::find(searching.begin(), searching.end(), 1) != searching.end(); ++k) {
       std::vector<double> slopes(at(width_), 0.0), bends(at(width_), 0.0);
-      active_kernels<Real>().probe(this->block(), along_.data(), length.data(), slopes.data(), bends.data());
+      active_kernels<Real>().probe(this->block(), along_.data(), lengths.data(), slopes.data(), bends.data());
       for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
         if (!searching[lane]) continue;
-        const auto t = static_cast<double>(length[lane]);
+        const auto t = static_cast<double>(lengths[lane]);
         const double slope = slopes[lane] + across[lane] + t * square[lane], bend = bends[lane] + square[lane];
         searching[lane] = std::abs(slope) > kFlat * std::abs(start[lane]);
         if (!searching[lane]) continue;
@@ -398,10 +409,10 @@ class Newton : private Block<Real> {
         double next = bend > 0 ? t - slope / bend : 2 * t;
         if (next >= high[lane]) next = 0.5 * (low[lane] + high[lane]);
         if (next <= low[lane]) next = std::isinf(high[lane]) ? 2 * t : 0.5 * (low[lane] + high[lane]);
-        length[lane] = static_cast<Real>(next);
+        lengths[lane] = static_cast<Real>(next);
       }
     }
-    add(direction_, length, weights_);
+    add(direction_, lengths, weights_);
   }
 
   // The slope along the direction at length 0: what the whole gradient says.

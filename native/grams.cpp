@@ -1,166 +1,77 @@
-// Machines of few rows: the Gram matrix of a machine's rows is made once, and the descent runs in it. A row whose dual
-// variable stays costs one look there instead of a pass over its features.
+// Machines of few rows, over the Gram matrix of a machine's rows: a row whose dual variable stays costs one look there
+// instead of a pass over its features. The hinge with a free intercept moves variables in pairs and asks for few lines of
+// the matrix; the others go through all variables in turn and have the whole of it.
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <vector>
 
+#include "gram_rows.h"
 #include "kernels.h"
 #include "linear.h"
 #include "machines.h"
+#include "pages.h"
 #include "parallel.h"
 
 namespace nary {
 namespace {
 
-// The rows of each class together; dense ones also feature by feature, as a block of weights lies in memory.
-template <class Real>
-class RowsByClass {
- public:
-  RowsByClass(const LinearTask<Real>& task, int n_threads) : task_(task), starts_(at(task.n_groups + 1)) {
-    for (std::int64_t i = 0; i < task.rows.n_rows; ++i) {
-      if (task.groups[i] >= 0) ++starts_[at(task.groups[i] + 1)];
-    }
-    for (std::size_t g = 1; g < starts_.size(); ++g) starts_[g] += starts_[g - 1];
-    rows_.resize(at(starts_.back()));
-    std::vector<std::int64_t> next = starts_;
-    for (std::int64_t i = 0; i < task.rows.n_rows; ++i) {
-      if (task.groups[i] >= 0) rows_[at(next[at(task.groups[i])]++)] = i;
-    }
-    if (task.rows.dense) turn(n_threads);
-  }
-
-  std::int64_t size(std::int64_t group) const { return starts_[at(group + 1)] - starts_[at(group)]; }
-  std::int64_t row(std::int64_t group, std::int64_t k) const { return rows_[at(starts_[at(group)] + k)]; }
-  std::int64_t padded(std::int64_t group) const { return round_up(size(group), kMachines); }
-  const Real* turned(std::int64_t group) const { return turned_.data() + places_[at(group)]; }
-
- private:
-  void turn(int n_threads) {
-    const std::int64_t d = task_.rows.n_features;
-    places_.resize(at(task_.n_groups + 1));
-    for (std::int64_t g = 0; g < task_.n_groups; ++g) places_[at(g + 1)] = places_[at(g)] + d * padded(g);
-    turned_.resize(at(places_.back()));
-    parallel_for(task_.n_groups, n_threads, [&](int, std::int64_t g) {
-      const std::int64_t width = padded(g);
-      for (std::int64_t k = 0; k < size(g); ++k) {
-        const Real* x = task_.rows.dense + row(g, k) * d;
-        for (std::int64_t f = 0; f < d; ++f) turned_[at(places_[at(g)] + f * width + k)] = x[f];
-      }
-    });
-  }
-
-  const LinearTask<Real>& task_;
-  std::vector<std::int64_t> starts_, rows_, places_;
-  std::vector<Real> turned_;
+// Where the classes of machines are.
+struct Sides {
+  const std::int64_t* starts;
+  const std::int32_t* classes;
+  const std::int8_t* signs;
 };
 
-// The memory of one thread, and the machine it works at.
+// By coordinate descent. The memory of one thread, and the machine it works at.
 template <class Real>
-class GramFit {
+class EpochFit {
  public:
-  GramFit(const LinearTask<Real>& task, const RowsByClass<Real>& by_class, const LinearFit<Real>& fit)
-      : task_(task), by_class_(by_class), fit_(fit), weights_(at(task.rows.n_features)) {
-    if (!task.rows.dense) spread_.assign(at(task.rows.n_features), Real{0});
-  }
+  EpochFit(const LinearTask<Real>& task, const RowsByClass<Real>& by_class) : task_(task), rows_(task, by_class) {}
 
-  // Fits one machine; its weights are left in weights().
-  void run(std::int64_t machine, const std::int32_t* classes, const std::int8_t* sides, std::int64_t n_classes) {
-    gather_rows(machine, classes, sides, n_classes);
-    std::fill(weights_.begin(), weights_.end(), Real{0});
+  // Fits one machine; its weights are left in `weights`.
+  void run(std::int64_t machine, const Sides& sides, const LinearFit<Real>& fit, Real* weights) {
+    const std::int64_t begin = sides.starts[machine];
+    rows_.gather(machine, sides.classes + begin, sides.signs + begin, sides.starts[machine + 1] - begin);
     double gap = 0;
     std::int64_t epoch = 0;
-    const bool two_sides = std::find(signs_.begin(), signs_.end(), Real{1}) != signs_.end() &&
-                           std::find(signs_.begin(), signs_.end(), Real{-1}) != signs_.end();
-    if (two_sides) {
-      make_gram(classes, n_classes);
-      start(machine);
+    chosen_.clear(), used_.clear();
+    if (rows_.two_sides()) {
+      start();
       for (epoch = 1;; ++epoch) {
         shuffle(order_, task_.seed, epoch);
         active_kernels<Real>().descend(problem_);
         gap = gap_now();
         if (gap <= task_.tol || epoch >= task_.max_epochs) break;
-        if (task_.free_intercept) move_offset();
+        if (task_.free_intercept) problem_.offset += intercept();
       }
-      add_up();
+      for (std::int64_t i = 0; i < problem_.n; ++i) {
+        if (coefficients_[at(i)] != 0) chosen_.push_back(i), used_.push_back(coefficients_[at(i)]);
+      }
     }
-    fit_.intercepts[machine] = two_sides ? problem_.offset + intercept() : Real{0};
-    fit_.gaps[machine] = gap, fit_.epochs[machine] = static_cast<std::int32_t>(epoch);
+    rows_.sum(chosen_, used_, weights);
+    fit.intercepts[machine] = rows_.two_sides() ? problem_.offset + intercept() : Real{0};
+    fit.gaps[machine] = gap, fit.epochs[machine] = static_cast<std::int32_t>(epoch);
   }
-
-  const std::vector<Real>& weights() const { return weights_; }
 
  private:
-  void gather_rows(std::int64_t machine, const std::int32_t* classes, const std::int8_t* sides, std::int64_t n_classes) {
-    rows_.clear(), signs_.clear(), costs_.clear();
-    for (std::int64_t c = 0; c < n_classes; ++c) {
-      const Real weight = (sides[c] > 0 ? task_.positive_weights : task_.negative_weights)[machine];
-      for (std::int64_t k = 0; k < by_class_.size(classes[c]); ++k) {
-        rows_.push_back(by_class_.row(classes[c], k));
-        signs_.push_back(static_cast<Real>(sides[c]));
-        costs_.push_back(task_.costs[rows_.back()] * weight);
-      }
-    }
-    order_.resize(rows_.size());
-  }
-
-  // Columns of a class are written whole vectors wide; what they spill is overwritten by the next class, or never read.
-  void make_gram(const std::int32_t* classes, std::int64_t n_classes) {
-    n_ = size_of(rows_), stride_ = round_up(n_, kMachines) + kMachines;
-    gram_.resize(at(n_ * stride_));
-    if (!task_.rows.dense) return make_sparse_gram();
-    const std::int64_t d = task_.rows.n_features;
+  void start() {
+    const std::int64_t n = rows_.n(), stride = round_up(n, kMachines);
+    gram_.resize(at(std::max(size_of(gram_), n * stride)));
     const Real square = task_.constant * task_.constant;
-    for (std::int64_t first = 0; first < n_; first += kRowBatch) {
-      const std::int64_t batch = std::min(kRowBatch, n_ - first);
-      const Real* x[kRowBatch];
-      for (std::int64_t r = 0; r < batch; ++r) x[r] = task_.rows.dense + rows_[at(first + r)] * d;
-      std::int64_t column = 0;
-      for (std::int64_t c = 0; c < n_classes; column += by_class_.size(classes[c++])) {
-        const std::int64_t width = by_class_.padded(classes[c]);
-        if (at(width) > start_.size()) start_.resize(at(width));
-        std::fill(start_.begin(), start_.end(), square);
-        active_kernels<Real>().dense_scores(x, batch, d, by_class_.turned(classes[c]), width, width, start_.data(),
-                                            gram_.data() + first * stride_ + column, stride_);
-      }
-    }
-  }
-
-  void make_sparse_gram() {
-    const LinearRows<Real>& rows = task_.rows;
-    for (std::int64_t i = 0; i < n_; ++i) {
-      const std::int64_t begin = rows.starts[rows_[at(i)]], end = rows.starts[rows_[at(i)] + 1];
-      for (std::int64_t e = begin; e < end; ++e) spread_[at(rows.features[e])] = rows.values[e];
-      for (std::int64_t j = 0; j <= i; ++j) {
-        Real sum = task_.constant * task_.constant;
-        for (std::int64_t e = rows.starts[rows_[at(j)]]; e < rows.starts[rows_[at(j)] + 1]; ++e) {
-          sum += spread_[at(rows.features[e])] * rows.values[e];
-        }
-        gram_[at(i * stride_ + j)] = gram_[at(j * stride_ + i)] = sum;
-      }
-      for (std::int64_t e = begin; e < end; ++e) spread_[at(rows.features[e])] = 0;
-    }
-  }
-
-  void start(std::int64_t machine) {
-    states_.assign(at(n_), cold_state<Real>(task_.loss)), scores_.assign(at(stride_), Real{0});
-    double trace = 0;
-    for (std::int64_t i = 0; i < n_; ++i) trace += static_cast<double>(gram_[at(i * stride_ + i)]);
-    problem_ = {gram_.data(), n_, stride_, task_.loss, order_.data(), signs_.data(), costs_.data(),
-                trace > 0 ? static_cast<Real>(1e-6 * trace / static_cast<double>(n_)) : Real{1}, Real{0},
-                states_.data(), scores_.data(), 0, 0, 0};
-    static_cast<void>(machine);
+    rows_.matrix(square, stride, gram_.data());
+    order_.resize(at(n)), coefficients_.assign(at(n), Real{0});
+    states_.assign(at(n), cold_state<Real>(task_.loss)), scores_.assign(at(stride), Real{0});
+    const double mean = rows_.mean_square() + static_cast<double>(square);
+    problem_ = {gram_.data(), n, stride, task_.loss, order_.data(), rows_.signs().data(), rows_.costs().data(),
+                mean > 0 ? static_cast<Real>(1e-6 * mean) : Real{1}, Real{0}, states_.data(), scores_.data(),
+                coefficients_.data(), 0, 0, 0};
   }
 
   // The constant feature's part of the scores.
   Real intercept() const {
     double sum = 0;
-    for (std::int64_t i = 0; i < n_; ++i) sum += static_cast<double>(coefficient(i));
+    for (const Real c : coefficients_) sum += static_cast<double>(c);
     return static_cast<Real>(static_cast<double>(task_.constant * task_.constant) * sum);
-  }
-
-  Real coefficient(std::int64_t i) const {
-    return signs_[at(i)] * active_kernels<Real>().alpha(task_.loss, states_[at(i)], costs_[at(i)]);
   }
 
   double gap_now() const {
@@ -172,58 +83,106 @@ class GramFit {
     return std::max(gap, 0.5 * (moved / constant) * (moved / constant) / primal);
   }
 
-  void move_offset() { problem_.offset += intercept(); }
+  const LinearTask<Real>& task_;
+  MachineRows<Real> rows_;
+  LargeVector<Real> gram_, states_, scores_, coefficients_;
+  std::vector<Real> used_;
+  std::vector<std::int64_t> order_, chosen_;
+  GramProblem<Real> problem_{};
+};
 
-  void add_up() {
-    const LinearRows<Real>& rows = task_.rows;
-    for (std::int64_t i = 0; i < n_; ++i) {
-      const Real c = coefficient(i);
-      if (c == 0) continue;
-      if (rows.dense) {
-        const Real* x = rows.dense + rows_[at(i)] * rows.n_features;
-        for (std::int64_t f = 0; f < rows.n_features; ++f) weights_[at(f)] += c * x[f];
-      } else {
-        for (std::int64_t e = rows.starts[rows_[at(i)]]; e < rows.starts[rows_[at(i)] + 1]; ++e) {
-          weights_[at(rows.features[e])] += c * rows.values[e];
-        }
+// By pairs. Likewise.
+template <class Real>
+class PairFit {
+ public:
+  PairFit(const LinearTask<Real>& task, const RowsByClass<Real>& by_class) : task_(task), rows_(task, by_class) {}
+
+  void run(std::int64_t machine, const Sides& sides, const LinearFit<Real>& fit, Real* weights) {
+    const std::int64_t begin = sides.starts[machine];
+    rows_.gather(machine, sides.classes + begin, sides.signs + begin, sides.starts[machine + 1] - begin);
+    chosen_.clear(), used_.clear(), problem_ = {};
+    if (rows_.two_sides()) {
+      start();
+      for (std::int64_t i = active_kernels<Real>().smo(problem_); i >= 0; i = active_kernels<Real>().smo(problem_)) {
+        make_line(i);
       }
+      for (const std::int64_t i : chosen_) used_.push_back(problem_.scale * coefficients_[at(i)]);
     }
+    rows_.sum(chosen_, used_, weights);
+    fit.intercepts[machine] = problem_.offset, fit.gaps[machine] = problem_.gap;
+    const std::int64_t n = std::max<std::int64_t>(1, rows_.n());
+    fit.epochs[machine] = static_cast<std::int32_t>((problem_.n_steps + n - 1) / n);
+  }
+
+ private:
+  void start() {
+    const std::int64_t n = rows_.n(), lanes = round_up(n, kMachines);
+    for (auto* items : {&norms_, &low_, &high_, &coefficients_, &wishes_}) items->assign(at(lanes), Real{0});
+    lines_.assign(at(n), nullptr);
+    std::int64_t first = -1;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const Real sign = rows_.signs()[at(i)], cost = rows_.costs()[at(i)], norm = rows_.squares()[at(i)];
+      norms_[at(i)] = norm, wishes_[at(i)] = sign;
+      high_[at(i)] = sign > 0 ? cost : Real{0}, low_[at(i)] = sign > 0 ? Real{0} : -cost;
+      if (sign > 0 && (first < 0 || norm < norms_[at(first)])) first = i;  // a row near the middle may be near the others
+    }
+    const double mean = rows_.mean_square();
+    const auto least = static_cast<Real>((sizeof(Real) == 4 ? 1e-6 : 1e-12) * (mean > 0 ? mean : 1));
+    problem_ = {lanes, lines_.data(), norms_.data(), low_.data(), high_.data(), coefficients_.data(), wishes_.data(),
+                least, task_.tol, task_.max_epochs * n, 0, first, -1, Real{1}, Real{1}, Real{0}, 0};
+  }
+
+  void make_line(std::int64_t i) {
+    const std::size_t k = chosen_.size();
+    if (k == store_.size()) store_.emplace_back();
+    LargeVector<Real>& line = store_[k];
+    if (size_of(line) < problem_.lanes) line.resize(at(problem_.lanes));
+    rows_.line(i, 0, line.data());
+    std::fill(line.begin() + rows_.n(), line.begin() + problem_.lanes, Real{0});
+    lines_[at(i)] = line.data();
+    chosen_.push_back(i);
   }
 
   const LinearTask<Real>& task_;
-  const RowsByClass<Real>& by_class_;
-  const LinearFit<Real>& fit_;
-  std::vector<Real> weights_, spread_, gram_, start_, signs_, costs_, states_, scores_;
-  std::vector<std::int64_t> rows_, order_;
-  std::int64_t n_ = 0, stride_ = 0;
-  GramProblem<Real> problem_{};
+  MachineRows<Real> rows_;
+  LargeVector<Real> norms_, low_, high_, coefficients_, wishes_;
+  std::vector<LargeVector<Real>> store_;  // the lines that were made
+  std::vector<const Real*> lines_;          // by row
+  std::vector<std::int64_t> chosen_;
+  std::vector<Real> used_;
+  SmoProblem<Real> problem_{};
 };
+
+// Neighbouring machines are written together, a line of memory at a time.
+template <template <class> class Fit, class Real>
+void fit_each(const LinearTask<Real>& task, const RowsByClass<Real>& by_class, const Sides& sides, int n_threads,
+              const LinearFit<Real>& fit) {
+  const std::int64_t d = task.rows.n_features;
+  std::vector<Fit<Real>> fits;
+  for (int thread = 0; thread < n_threads; ++thread) fits.emplace_back(task, by_class);
+  std::vector<LargeVector<Real>> blocks(at(n_threads));
+  parallel_for((task.n_machines + kMachines - 1) / kMachines, n_threads, [&](int thread, std::int64_t item) {
+    const std::int64_t first = item * kMachines, n = std::min(kMachines, task.n_machines - first);
+    LargeVector<Real>& block = blocks[at(thread)];  // (kMachines, features)
+    block.resize(at(d * kMachines));
+    for (std::int64_t k = 0; k < n; ++k) fits[at(thread)].run(first + k, sides, fit, block.data() + k * d);
+    for (std::int64_t f = 0; f < d; ++f) {
+      for (std::int64_t k = 0; k < n; ++k) fit.weights[f * fit.stride + first + k] = block[at(k * d + f)];
+    }
+  });
+}
 
 }  // namespace
 
 template <class Real>
 void fit_grams(const LinearTask<Real>& task, const std::int64_t* starts, const std::int32_t* classes,
                const std::int8_t* signs, int n_threads, const LinearFit<Real>& fit) {
-  const RowsByClass<Real> by_class(task, n_threads);
-  const std::int64_t d = task.rows.n_features;
-  std::vector<GramFit<Real>> fits;
-  for (int thread = 0; thread < n_threads; ++thread) fits.emplace_back(task, by_class, fit);
-  std::vector<std::vector<Real>> sides(at(n_threads));
-  // Neighbouring machines are written together, a line of memory at a time.
-  parallel_for((task.n_machines + kMachines - 1) / kMachines, n_threads, [&](int thread, std::int64_t item) {
-    const std::int64_t first = item * kMachines, n = std::min(kMachines, task.n_machines - first);
-    std::vector<Real>& lines = sides[at(thread)];
-    lines.resize(at(d * kMachines));
-    for (std::int64_t k = 0; k < n; ++k) {
-      const std::int64_t begin = starts[first + k];
-      fits[at(thread)].run(first + k, classes + begin, signs + begin, starts[first + k + 1] - begin);
-      const std::vector<Real>& weights = fits[at(thread)].weights();
-      for (std::int64_t f = 0; f < d; ++f) lines[at(f * kMachines + k)] = weights[at(f)];
-    }
-    for (std::int64_t f = 0; f < d; ++f) {
-      std::copy_n(lines.data() + f * kMachines, n, fit.weights + f * fit.stride + first);
-    }
-  });
+  const bool by_pairs = task.loss == Loss::hinge && task.free_intercept;
+  std::vector<std::int64_t> n_uses(at(task.n_groups));
+  for (std::int64_t e = 0; by_pairs && e < starts[task.n_machines]; ++e) ++n_uses[at(classes[e])];
+  const RowsByClass<Real> by_class(task, n_uses, n_threads);
+  by_pairs ? fit_each<PairFit>(task, by_class, {starts, classes, signs}, n_threads, fit)
+           : fit_each<EpochFit>(task, by_class, {starts, classes, signs}, n_threads, fit);
 }
 
 template void fit_grams(const LinearTask<float>&, const std::int64_t*, const std::int32_t*, const std::int8_t*, int,

@@ -5,6 +5,7 @@
 #include "histogram.inc.h"
 #include "kernels.h"
 #include "linear.inc.h"
+#include "smo.inc.h"
 
 #define NARY_TEXT_OF(name) #name
 #define NARY_TEXT(name) NARY_TEXT_OF(name)
@@ -28,10 +29,10 @@ const Kernels NARY_JOIN(kernels_, NARY_LEVEL) = {
      sum_any,
      sum_bins,
      ranges},
-    {sweep<float>, gather<float>, measure<float>, slope<float>, bend<float>, trace<float>, probe<float>, solve<float>, dense_update<float>, descend<float>, alpha_of<float>, dense_scores<float>,
-     sparse_scores<float>, square<float>},
-    {sweep<double>, gather<double>, measure<double>, slope<double>, bend<double>, trace<double>, probe<double>, solve<double>, dense_update<double>, descend<double>, alpha_of<double>, dense_scores<double>,
-     sparse_scores<double>, square<double>},
+    {sweep<float>, gather<float>, measure<float>, slope<float>, bend<float>, trace<float>, probe<float>, solve<float>, dense_update<float>, descend<float>, dense_scores<float>,
+     sparse_scores<float>, square<float>, smo<float>, multiply<float>, combine<float>},
+    {sweep<double>, gather<double>, measure<double>, slope<double>, bend<double>, trace<double>, probe<double>, solve<double>, dense_update<double>, descend<double>, dense_scores<double>,
+     sparse_scores<double>, square<double>, smo<double>, multiply<double>, combine<double>},
 };
 
 }  // namespace nary

@@ -65,9 +65,33 @@ struct GramProblem {
   Real offset;
   Real* states;
   Real* scores;          // (stride): the machine's score of each row less the offset
-  double loss_sum;       // as `descend` leaves them
+  Real* coefficients;    // sign * alpha, and the sums, as `descend` leaves them
+  double loss_sum;
   double dual_sum;
   double square;         // of the weights, the constant feature's included
+};
+
+// One machine of the hinge with a free intercept, solved by pairs of rows. Arrays have an element for each row and go on to
+// whole vectors of kMachines, with bounds of 0.
+template <class Real>
+struct SmoProblem {
+  std::int64_t lanes;
+  const Real* const* lines;  // of the Gram matrix, each `lanes` long; null: not made yet
+  const Real* norms;         // its diagonal
+  const Real* low;           // bounds of the coefficients
+  const Real* high;
+  Real* coefficients;        // sign * alpha
+  Real* wishes;              // the intercept that would put a row on its margin
+  Real least;                // what stands for a smaller curvature
+  double tol;
+  std::int64_t max_steps;
+  std::int64_t n_steps;
+  std::int64_t first;        // the pair in hand; -1: not chosen yet
+  std::int64_t second;
+  Real look_at;              // how near each other the wishes of a pair must be for the gap to be worth a look
+  Real scale;                // of the weights, and the intercept: where the primal objective is as low as `gap` says
+  Real offset;
+  double gap;
 };
 
 template <class Real>
@@ -94,7 +118,6 @@ struct LinearKernels {
   void (*dense_update)(const Real* const* x, std::int64_t n_rows, std::int64_t n_features, const Real* changes,
                        std::int64_t width, Real* target);
   void (*descend)(GramProblem<Real>& problem);
-  Real (*alpha)(Loss loss, Real state, Real cost);  // the dual variable that a state stands for
   // scores[r, lane] = start[lane] + sum over the features of x_r * weights[feature, lane], for up to kRowBatch dense rows
   void (*dense_scores)(const Real* const* x, std::int64_t n_rows, std::int64_t n_features, const Real* weights,
                        std::int64_t stride, std::int64_t lanes, const Real* start, Real* scores,
@@ -104,6 +127,12 @@ struct LinearKernels {
                         std::int64_t stride, std::int64_t lanes, const Real* start, const std::int32_t* ahead,
                         std::int64_t n_ahead, Real* scores);
   Real (*square)(const Real* x, std::int64_t n);
+  // Goes on until the line of some row is needed, which it returns, or till the end: -1.
+  std::int64_t (*smo)(SmoProblem<Real>& problem);
+  // out[k] = x . rows[k] of n rows, each filled up with zeros to `stride`, a multiple of kMachines
+  void (*multiply)(const Real* x, const Real* rows, std::int64_t n, std::int64_t stride, Real* out);
+  // sum = sum over n dense rows of coefficient * x
+  void (*combine)(const Real* const* x, const Real* coefficients, std::int64_t n, std::int64_t n_features, Real* sum);
 };
 
 // What a set of machines is fitted on and how. A row of group -1 takes no part in any.

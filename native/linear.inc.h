@@ -774,15 +774,11 @@ void descend_by(GramProblem<Real>& problem) {
   for (std::int64_t i = 0; i < problem.n; ++i) {
     const Real sign = problem.signs[i], cost = problem.costs[i], alpha = Rule::alpha(problem.states[i], cost);
     losses += static_cast<double>(Rule::loss(sign * (scores[i] + problem.offset), cost));
+    problem.coefficients[i] = sign * alpha;
     duals += static_cast<double>(Rule::dual(problem.states[i], cost) - sign * alpha * problem.offset);
     square += static_cast<double>(sign * alpha * scores[i]);
   }
   problem.loss_sum = losses, problem.dual_sum = duals, problem.square = square;
-}
-
-template <class Real>
-Real alpha_of(Loss loss, Real state, Real cost) {
-  return loss == Loss::logistic ? Logistic::alpha(state, cost) : state;
 }
 
 template <class Real>

@@ -14,8 +14,10 @@ struct Number;
 template <>
 struct Number<float> {
   typedef std::uint32_t bits;
+  typedef std::int32_t place;
   static constexpr int kFraction = 23, kExpTerms = 7, kLogTerms = 8;
   static constexpr float kLeast = 1e-6f;  // of a pivot, beside the largest
+  static constexpr float kHuge = 1e30f;
   static constexpr float kLowest = -80.0f, kShift = 12582912.0f;  // 1.5 * 2^23
   static constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
   static constexpr bits kOne = 0x3F800000u;
@@ -23,8 +25,10 @@ struct Number<float> {
 template <>
 struct Number<double> {
   typedef std::uint64_t bits;
+  typedef std::int64_t place;
   static constexpr int kFraction = 52, kExpTerms = 13, kLogTerms = 17;
   static constexpr double kLeast = 1e-12;
+  static constexpr double kHuge = 1e300;
   static constexpr double kLowest = -700.0, kShift = 6755399441055744.0;  // 1.5 * 2^52
   static constexpr double kLn2High = 6.93147180369123816490e-01, kLn2Low = 1.90821492927058770002e-10;
   static constexpr bits kOne = 0x3FF0000000000000u;

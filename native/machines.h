@@ -20,8 +20,8 @@ template <>
 inline const LinearKernels<double>& active_kernels() { return active().linear_f64; }
 
 inline std::size_t at(std::int64_t n) { return static_cast<std::size_t>(n); }
-template <class T>
-std::int64_t size_of(const std::vector<T>& items) { return static_cast<std::int64_t>(items.size()); }
+template <class Items>
+std::int64_t size_of(const Items& items) { return static_cast<std::int64_t>(items.size()); }
 inline std::int64_t round_up(std::int64_t n, std::int64_t step) { return (n + step - 1) / step * step; }
 
 // The state of a dual variable that is 0; the logistic loss has no such state, but one that is 0 for all purposes.

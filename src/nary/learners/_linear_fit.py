@@ -91,7 +91,9 @@ def _small(problem: LinearProblem, sides: Sides, class_counts: NDArray[np.int64]
     n_rows, (n_all, n_features) = np.diff(ends), shape_of(problem.rows)
     # With more rows than features Newton's method takes few steps where the descent may take thousands.
     descends = (n_rows < n_features) | (not problem.newton)
-    return np.asarray(descends & (n_rows <= _GRAM_ROWS) & (n_rows**2 <= _GRAM_WORTH * n_all))
+    # By pairs of rows only some lines of the matrix are made, and blocks are slow to find an intercept free of penalty.
+    pairs = problem.task.loss == "hinge" and problem.task.free_intercept
+    return np.asarray(descends & (n_rows <= _GRAM_ROWS) & (pairs | (n_rows**2 <= _GRAM_WORTH * n_all)))
 
 
 def _fit_sides(

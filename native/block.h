@@ -96,9 +96,7 @@ class Block {
     done_[at(unit)] = 1;
     for (std::int64_t lane = first_lane(unit); lane < last_lane(unit); ++lane) {
       const std::int64_t machine = lanes_[at(lane)];
-      for (std::int64_t f = 0; f < task_.rows.n_features; ++f) {
-        fit_.weights[f * fit_.stride + machine] = weights_[at(f * width_ + lane)];
-      }
+      leaving_.push_back(lane);
       fit_.intercepts[machine] = offsets_[at(lane)] + task_.constant * constant_weight(at(lane));
       fit_.gaps[machine] = gap, fit_.epochs[machine] = static_cast<std::int32_t>(epoch);
       if (!fit_.states) continue;
@@ -108,8 +106,18 @@ class Block {
     }
   }
 
+  // The weights of the machines that have finished since, line by line: neighbours' weights lie in one line of memory.
+  void write_out() {
+    for (std::int64_t f = 0; f < task_.rows.n_features; ++f) {
+      Real* line = fit_.weights + f * fit_.stride;
+      for (const std::int64_t lane : leaving_) line[lanes_[at(lane)]] = weights_[at(f * width_ + lane)];
+    }
+    leaving_.clear();
+  }
+
   // Lanes of finished machines are given up once a vector of them is free.
   void narrow() {
+    write_out();
     std::vector<std::int64_t> kept, columns{0};
     for (std::int64_t unit = 0; unit < n_units(); ++unit) {
       if (done_[at(unit)]) continue;
@@ -200,7 +208,7 @@ class Block {
   const std::int8_t* all_signs_;
   const std::vector<Real>& norms_;
   const bool jointly_;
-  std::vector<std::int64_t> columns_;
+  std::vector<std::int64_t> columns_, leaving_;
   std::vector<std::int8_t> signs_;
   std::vector<Real> positive_, negative_, scratch_;
 };

@@ -15,6 +15,8 @@
 namespace nary {
 namespace {
 
+constexpr double kHope = 2;  // an estimated gap so many times too large is worth a measurement
+
 template <class Real>
 class Descent : private Block<Real> {
   typedef Block<Real> Base;
@@ -36,6 +38,7 @@ class Descent : private Block<Real> {
       if (task_.free_intercept) move_offsets();
       this->narrow();
     }
+    this->write_out();
   }
 
  private:
@@ -83,9 +86,9 @@ class Descent : private Block<Real> {
       return (std::max(0.0, primal - (duals_[at(unit)] + balance - half[at(unit)])) + imbalance) / primal;
     };
     for (std::int64_t unit = 0; unit < n_units(); ++unit) {
-      if (done_[at(unit)] || !(last_epoch || gap(unit) <= task_.tol)) continue;
+      if (done_[at(unit)] || !(last_epoch || gap(unit) <= kHope * task_.tol)) continue;
       std::int64_t last = unit + 1;  // neighbours are measured together
-      while (last < n_units() && !done_[at(last)] && (last_epoch || gap(last) <= task_.tol)) ++last;
+      while (last < n_units() && !done_[at(last)] && (last_epoch || gap(last) <= kHope * task_.tol)) ++last;
       std::fill(losses_.begin() + unit, losses_.begin() + last, 0.0);
       active_kernels<Real>().measure(this->block(), unit, last);
       for (; unit < last; ++unit) {

@@ -1,10 +1,11 @@
 // One CPU level's kernels: compiled once for each level with that level's instructions (see CMakeLists.txt).
 #include "code.inc.h"
 #include "counts.inc.h"
+#include "descent.inc.h"
 #include "fold.inc.h"
 #include "histogram.inc.h"
 #include "kernels.h"
-#include "linear.inc.h"
+#include "newton.inc.h"
 #include "smo.inc.h"
 
 #define NARY_TEXT_OF(name) #name
@@ -29,10 +30,12 @@ const Kernels NARY_JOIN(kernels_, NARY_LEVEL) = {
      sum_any,
      sum_bins,
      ranges},
-    {sweep<float>, gather<float>, measure<float>, slope<float>, bend<float>, trace<float>, probe<float>, solve<float>, dense_update<float>, descend<float>, dense_scores<float>,
-     sparse_scores<float>, square<float>, smo<float>, multiply<float>, combine<float>},
-    {sweep<double>, gather<double>, measure<double>, slope<double>, bend<double>, trace<double>, probe<double>, solve<double>, dense_update<double>, descend<double>, dense_scores<double>,
-     sparse_scores<double>, square<double>, smo<double>, multiply<double>, combine<double>},
+    {sweep<float>, gather<float>, measure<float>, slope<float>, bend<float>, trace<float>, probe<float>, solve<float>,
+     dense_update<float>, descend<float>, dense_scores<float>, sparse_scores<float>, square<float>, smo<float>, multiply<float>,
+     combine<float>},
+    {sweep<double>, gather<double>, measure<double>, slope<double>, bend<double>, trace<double>, probe<double>, solve<double>,
+     dense_update<double>, descend<double>, dense_scores<double>, sparse_scores<double>, square<double>, smo<double>, multiply<double>,
+     combine<double>},
 };
 
 }  // namespace nary

@@ -2,7 +2,8 @@
 //
 // A rule knows the loss of a margin (the score times the row's side), the dual variable `alpha` of a state, its part of the
 // dual objective, and `take`: the state at which the dual is largest, all other variables fixed. The smooth ones know the
-// second derivative in the margin too, and the state that belongs to a margin. All are straight lines of arithmetic, so that compilers lay them on vectors; exponentials and logarithms are series for the same reason.
+// second derivative in the margin too, and the state that belongs to a margin. All are straight lines of
+// arithmetic, so that compilers lay them on vectors; exponentials and logarithms are series for the same reason.
 #pragma once
 
 #include "linear.h"

@@ -30,11 +30,18 @@ Real cold_state(Loss loss) {
   return loss == Loss::logistic ? (sizeof(Real) == 4 ? Real(-80) : Real(-700)) : Real(0);
 }
 
-// A row of zeros tells nothing, but its dual variable must find its place too: it moves as if the row were a small one.
+// A row of zeros tells nothing, but its dual variable must find its place too: it moves as if the row were the smallest of
+// the others.
 template <class Real>
 Real least_norm(const std::vector<Real>& norms) {
-  const double mean = std::accumulate(norms.begin(), norms.end(), 0.0) / static_cast<double>(std::max<std::size_t>(1, norms.size()));
-  return mean > 0 ? static_cast<Real>(1e-6 * mean) : Real(1);
+  double sum = 0;
+  Real least = 0;
+  for (const Real norm : norms) {
+    sum += static_cast<double>(norm);
+    if (norm > 0 && (least == 0 || norm < least)) least = norm;
+  }
+  if (least == 0) return Real(1);
+  return std::max(least, static_cast<Real>(1e-12 * (sum / static_cast<double>(norms.size()))));
 }
 
 template <class Real>

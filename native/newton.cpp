@@ -212,6 +212,7 @@ class Newton : private Block<Real> {
       find_direction();
       go();
     }
+    this->write_out();
   }
 
  private:

@@ -7,7 +7,7 @@
 // information for training support vector machines", 2005.) Only their two lines are read; few rows are ever chosen.
 #pragma once
 
-#include "linear.inc.h"
+#include "descent.inc.h"
 
 namespace {
 
@@ -141,11 +141,15 @@ void smo_gap(SmoProblem<Real>& problem) {
   problem.scale = 1, problem.offset = middle;
   // Scores are known but to rounding, and what falls short of a margin costs C times as much as a little more scale.
   const Real rounding = 16 * Number<Real>::kLeast * (Real(1) + larger(plus[0], -plus[0]) + larger(minus[0], -minus[0]));
-  const Real between = Real(2) + minus[0] - plus[0] - rounding;  // from the lowest score on the positive side down to the other's highest
+  // from the lowest score on the positive side down to the highest on the other
+  const Real between = Real(2) + minus[0] - plus[0] - rounding;
   if (between > 0) {
     const Real scale = Real(2) / between;
     const double hard = 0.5 * static_cast<double>(scale * scale) * square[0];
-    if (hard < primal) primal = hard, problem.scale = scale, problem.offset = Real(1) - scale * (Real(1) - plus[0] - Real(0.5) * rounding);
+    if (hard < primal) {
+      primal = hard, problem.scale = scale;
+      problem.offset = Real(1) - scale * (Real(1) - plus[0] - Real(0.5) * rounding);
+    }
   }
   problem.gap = primal > 0 ? (primal - dual) / primal : 0;
   if (problem.gap < 0) problem.gap = 0;

@@ -12,6 +12,7 @@ from . import splitmix64
 
 BATCH = 4  # dense rows whose scores are taken together
 PARTIALS = 16  # sums along features are taken in so many parts
+HOPE = 2  # an estimated gap so many times too large is worth a measurement
 FLUSH = 64  # rows whose losses are added up in the machines' own precision
 Reals = NDArray[np.floating[Any]]
 
@@ -156,11 +157,11 @@ def shuffled(n: int, seed: int, epoch: int) -> list[int]:
 
 
 def row_norms(X: Reals, constant: Any, sparse: bool = False) -> Reals:
-    """The squares of the rows, the constant feature's included; small ones count as a millionth of the mean."""
+    """The squares of the rows, the constant feature's included; zeros count as the smallest of the others."""
     stored = [x[x != 0] if sparse else x for x in X]
     norms = np.array([inner(x, x) for x in stored], X.dtype) + constant * constant
     mean = float(np.add.accumulate(norms.astype(np.float64))[-1]) / norms.size if norms.size else 0.0
-    least = X.dtype.type(1e-6 * mean) if mean > 0 else X.dtype.type(1)
+    least = max(norms[norms > 0].min(), X.dtype.type(1e-12 * mean)) if mean > 0 else X.dtype.type(1)
     return np.asarray(np.maximum(norms, least))
 
 
@@ -202,7 +203,7 @@ def descend(
             break
         sums = _sweep(rule, X, signs, costs, norms, dtype(constant), weights, states, shuffled(n, seed, epoch), sparse)
         half = np.add.accumulate(0.5 * weights.astype(np.float64) ** 2, axis=0)[-1]
-        seems = _gap(*sums, half) <= tol
+        seems = _gap(*sums, half) <= HOPE * tol
         lost = _measure(rule, X, signs, costs, dtype(constant), weights, sparse)
         gaps = _gap(lost, sums[1], half)
         done = left & ((seems & (gaps <= tol)) | (epoch == max_epochs))

@@ -16,6 +16,7 @@ from .machines import Machines, Sides
 _PORTION = 4096  # machines fitted in one call of the core, which cannot be interrupted
 _TABLE_BYTES = 1 << 26  # of a portion's sides
 _GRAM_ROWS = 1024  # up to which a machine's rows may be put into a Gram matrix
+_FULL = 0.1  # share of the entries of CSR rows from which they count as dense
 _GRAM_WORTH = 40  # and their square is at most so many times all rows: a block would look at all of them, often
 
 
@@ -42,10 +43,11 @@ class LinearProblem:
 
     @property
     def newton(self) -> bool:
-        """Whether Newton's method is worth it: smooth losses of more rows than features."""
+        """Whether Newton's method is worth it: smooth losses of more rows than features, most of them in use."""
         n_rows, n_features = shape_of(self.rows)
         smooth = self.task.loss in ("squared_hinge", "logistic")
-        return smooth and not isinstance(self.rows, CsrRows) and n_rows >= n_features
+        full = not isinstance(self.rows, CsrRows) or self.rows.values.size >= _FULL * n_rows * n_features
+        return smooth and full and n_rows >= n_features
 
 
 def fit_machines(

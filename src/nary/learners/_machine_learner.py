@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any, Self
 
 import joblib
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from .._check import integer
 from .._kernels.linear import Reals, Rows
@@ -24,6 +26,7 @@ class MachineLearner(Learner):
 
     def prepare(self, X: Any, *, n_jobs: int | None = None) -> Rows:
         """The rows in the precision of the machines."""
+        check_is_fitted(self, "model_")
         return as_rows(X, self.model_.dtype)
 
     def outputs(self, X: Rows, what: Output, first: int, last: int, *, n_jobs: int | None = None) -> NDArray[Any]:
@@ -59,14 +62,20 @@ class MachineLearner(Learner):
         return self.model_.weights.intercepts[self._machines_of(s)]
 
     def sparsify(self, threshold: float = 0.0) -> Self:
-        """Keeps only weights larger than `threshold` in size, as a CSR matrix: for many features, few in use."""
-        if not threshold >= 0:
-            raise ValueError(f"threshold must be at least 0; got {threshold!r}. 0 changes nothing of what columns say.")
+        """Keeps only weights larger than `threshold` in size, as a CSR matrix.
+
+        That saves memory where most weights are 0, as after a fit of few rows on very many features.
+        A matrix of which more than a third remains is smaller as an array.
+        """
+        check_is_fitted(self, "model_")
+        if isinstance(threshold, bool) or not isinstance(threshold, numbers.Real) or not float(threshold) >= 0:
+            raise ValueError(f"threshold must be a number of at least 0; got {threshold!r}. 0 leaves out zeros alone.")
         self.model_ = self.model_.sparsified(threshold)
         return self
 
     def densify(self) -> Self:
         """Keeps the weights as an array again."""
+        check_is_fitted(self, "model_")
         self.model_ = self.model_.densified()
         return self
 

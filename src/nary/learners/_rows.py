@@ -17,6 +17,7 @@ def as_rows(X: Any, dtype: Any = None) -> Rows:
     """X, copied only where its type, layout or order of features must change."""
     wanted = dtype or (np.float32 if X.dtype == np.float32 else np.float64)
     if isinstance(X, np.ndarray):
+        check_size(X, wanted)
         return np.ascontiguousarray(X, wanted)
     if X.shape[1] > MAX_FEATURES:
         raise ValueError(
@@ -28,6 +29,7 @@ def as_rows(X: Any, dtype: Any = None) -> Rows:
         X = X.copy()
         X.sum_duplicates()
     _check_indices(X)
+    check_size(X.data, wanted, X.shape[1])
     return CsrRows(
         np.ascontiguousarray(X.indptr, np.int64),
         np.ascontiguousarray(X.indices, np.int32),
@@ -62,10 +64,13 @@ def row_marks(rows: Rows, seed: int) -> NDArray[np.uint64]:
     """A number for each row that depends on what is in it alone, the same for dense and CSR rows."""
     marks = np.zeros(shape_of(rows)[0], np.uint64)
     if isinstance(rows, CsrRows):
-        sums = np.concatenate(
-            [[np.uint64(0)], np.cumsum(_scramble(rows.values, rows.features.astype(np.uint64), seed))]
-        )
-        return np.asarray(sums[rows.starts[1:]] - sums[rows.starts[:-1]])  # modulo 2^64
+        for first in range(0, rows.n_rows, _ROWS_AT_ONCE):
+            starts = rows.starts[first : first + _ROWS_AT_ONCE + 1]
+            some = slice(int(starts[0]), int(starts[-1]))
+            mixed = _scramble(rows.values[some], rows.features[some].astype(np.uint64), seed)
+            sums = np.concatenate([[np.uint64(0)], np.cumsum(mixed)])
+            marks[first : first + starts.size - 1] = np.diff(sums[starts - starts[0]])  # modulo 2^64
+        return marks
     features = np.arange(rows.shape[1], dtype=np.uint64)
     for first in range(0, len(rows), _ROWS_AT_ONCE):
         block = rows[first : first + _ROWS_AT_ONCE]
@@ -82,14 +87,13 @@ def _scramble(values: NDArray[Any], features: NDArray[np.uint64], seed: int) -> 
     return np.where(values != 0, mixed ^ (mixed >> np.uint64(31)), np.uint64(0))
 
 
-def check_size(rows: Rows) -> None:
-    """Refuses rows so large that their squares, or sums of them, may not be numbers."""
-    values = rows.values if isinstance(rows, CsrRows) else rows
+def check_size(values: NDArray[Any], dtype: Any, n_features: int | None = None) -> None:
+    """Refuses numbers so large that squares of rows, or sums of them, may not be numbers."""
     largest = max(abs(float(values.max(initial=0))), abs(float(values.min(initial=0))))
-    most = float(np.sqrt(np.finfo(rows.dtype).max / 1e9 / max(1, shape_of(rows)[1])))
+    most = float(np.sqrt(np.finfo(dtype).max / 1e9 / max(1, values.shape[-1] if n_features is None else n_features)))
     if not largest <= most:
         raise ValueError(
-            f"X must hold numbers of at most {most:.2g} in size, so that squares of rows of {rows.dtype} are numbers; "
+            f"X must hold numbers of at most {most:.2g} in size, so that squares of {np.dtype(dtype)} rows exist; "
             f"got {largest:.2g}. Scale the features, as sklearn.preprocessing.StandardScaler does."
         )
 

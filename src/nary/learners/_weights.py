@@ -48,7 +48,10 @@ def _of_labels(weights: dict[Any, float], classes: NDArray[Any] | None) -> NDArr
     unknown = [label for label in weights if label not in labels]
     if unknown:
         raise ValueError(f"class_weight must name classes of y; got {unknown[:5]}. Classes: {labels[:10]}.")
-    given = np.array([float(weights.get(label, 1.0)) for label in labels])
+    try:
+        given = np.array([float(weights.get(label, 1.0)) for label in labels])
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"class_weight must give numbers to labels; got {weights!r}.") from error
     if not (np.isfinite(given).all() and given.min() >= 0 and given.max() > 0):
         raise ValueError(f"class_weight must give weights of at least 0, one of them above; got {weights!r}.")
     return given

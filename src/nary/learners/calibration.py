@@ -92,21 +92,18 @@ def losses(
     `scores` are (rows, columns, N), -inf where a symbol is unknown; `symbols` (rows, columns) are -1 where a row takes
     no part. Rows whose symbol is unknown do not count.
     """
-    n_rows, n_columns, N = scores.shape
-    sums, counts = np.zeros((n_columns, GRID.size)), np.zeros(n_columns)
-    step = max(1, _BLOCK_BYTES // (4 * n_columns * N))
-    for i in range(0, n_rows, step):
-        block, said = scores[i : i + step], symbols[i : i + step]
-        own = np.take_along_axis(block, np.maximum(said, 0)[:, :, None].astype(np.intp), axis=2)
-        counted = np.where((said >= 0) & np.isfinite(own[:, :, 0]), weights[i : i + step, None], 0)
-        below = (block - np.where(np.isfinite(own), own, 0)) * natural[:, None]
-        highest = below.max(axis=2, keepdims=True)
-        highest = np.where(np.isfinite(highest), highest, 0)  # a column without rows knows no symbol
+    _, n_columns, N = scores.shape
+    own = np.take_along_axis(scores, np.maximum(symbols, 0)[:, :, None].astype(np.intp), axis=2)[:, :, 0]
+    rows, places = np.nonzero((symbols >= 0) & np.isfinite(own))
+    sums, counts = np.zeros((n_columns, GRID.size)), np.bincount(places, weights[rows], n_columns).astype(float)
+    step = max(1, _BLOCK_BYTES // (4 * N))
+    for i in range(0, rows.size, step):
+        row, place = rows[i : i + step], places[i : i + step]
+        below = (scores[row, place] - own[row, place, None]) * natural[place, None]
+        highest = below.max(axis=1, keepdims=True)
         for k, sharp in enumerate(GRID):
-            total = np.exp((below - highest) * sharp).sum(axis=2)
-            lost = highest[:, :, 0] * sharp + np.log(np.maximum(total, np.finfo(np.float32).tiny))
-            sums[:, k] += (counted * lost).sum(axis=0)
-        counts += counted.sum(axis=0)
+            lost = highest[:, 0] * sharp + np.log(np.exp((below - highest) * sharp).sum(axis=1))
+            sums[:, k] += np.bincount(place, weights[row] * lost, n_columns)
     return sums, counts
 
 

@@ -6,20 +6,20 @@ import math
 import numbers
 import warnings
 from collections.abc import Callable
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from .._check import integer, jobs, one_of, plural, real, unknown_name
+from .._check import check_memory, integer, jobs, one_of, plural, real, unknown_name
 from .._kernels.linear import CsrRows, Reals, Rows, Task, Weights
 from ..columns import Columns
 from . import _weights
 from ._base import Learner, Output
 from ._linear_fit import LinearProblem, fit_machines
 from ._machine_learner import MachineLearner
-from ._rows import as_rows, check_size, shape_of, take_rows
+from ._rows import as_rows, shape_of, take_rows
 from .calibration import HeldOut, held_out_rows
 from .linear_model import LinearModel, seen_symbols
 from .machines import STRATEGIES, Machines
@@ -28,6 +28,20 @@ _LOSSES = ("squared_hinge", "hinge", "logistic")
 _HELD_OUT = 0.2  # share of the rows that temperatures are fitted on
 _HELD_OUT_TOL = 1e-2  # of the machines that they are fitted for
 _NAMED = 5  # columns that a warning names
+_MOST_SCALING = 1e9  # of the intercept: its square must be a number beside the features'
+
+
+class _Left(NamedTuple):
+    """What a fit by descent leaves for the next one: dual variables, and what they are of."""
+
+    states: Reals
+    kind: str
+    columns: Columns
+
+    def fits(self, kind: str, columns: Columns, weights: Reals) -> bool:
+        """Whether another fit may go on from it."""
+        same = self.kind == kind and self.states.dtype == weights.dtype and self.states.shape[1] == weights.shape[1]
+        return same and self.columns.code == columns.code and np.array_equal(self.columns.y, columns.y)
 
 
 class Linear(MachineLearner):
@@ -54,14 +68,16 @@ class Linear(MachineLearner):
         "balanced": all classes weigh alike. "balanced_symbols": both sides of each machine do. A dict gives weights to
         labels.
     tol : float, default=1e-3
-        A machine stops when its duality gap is at most this part of its objective: no machine is better by more.
+        A machine stops when its duality gap is at most this part of its objective: no machine is better by more. With a
+        free intercept that is an estimate, which takes the intercept to be wrong by about its own size at most.
     max_epochs : int, default=1000
         Passes over the rows (or Newton's steps) after which a machine stops all the same; a ConvergenceWarning says so.
     warm_start : bool, default=False
-        Whether `fit` goes on from the machines that the last one left. It keeps a number for each row and machine.
+        Whether `fit` goes on from the machines that the last one left, where they are as many and of as many features.
+        The descent also needs the same labels in the same order, and keeps a number for each row and machine.
     calibrate : bool, default=True
         Whether each column gets a temperature, fitted on a fifth of the rows with machines that have not seen them, so
-        that its log-probabilities can be trusted. That takes about another fit.
+        that its log-probabilities can be trusted. That takes about another fit, more for very many columns.
     n_jobs : int, optional
         Threads; None leaves it to NaryClassifier.
 
@@ -134,8 +150,8 @@ class Linear(MachineLearner):
         real(self.tol, "tol", 0, 1, "It bounds the duality gap, relative to the objective: 1e-3 is usual.")
         if not (isinstance(self.intercept_scaling, numbers.Real) and self.intercept_scaling == math.inf):
             hint = "inf: the intercept is free of penalty."
-            real(self.intercept_scaling, "intercept_scaling", 0, math.inf, hint)
-        integer(self.max_epochs, "max_epochs", 1)
+            real(self.intercept_scaling, "intercept_scaling", 0, _MOST_SCALING, hint)
+        integer(self.max_epochs, "max_epochs", 1, np.iinfo(np.int32).max)
         for name in ("fit_intercept", "warm_start", "calibrate"):
             one_of(getattr(self, name), name, (True, False))
         _weights.check(self.class_weight)
@@ -154,21 +170,21 @@ class Linear(MachineLearner):
         """Fits the machines of all columns."""
         self.check()
         rows, machines = as_rows(X), Machines(columns.code, self.strategy)
-        check_size(rows)
-        model = LinearModel.empty(machines, columns, shape_of(rows)[1], rows.dtype)
         problem = self._problem(rows, columns, sample_weight, seed, self._threads(n_jobs))
-        warm, states = self._start(model, shape_of(rows)[0], problem)
+        used = Columns(columns.code, columns.y[problem.task.groups >= 0])
+        model = LinearModel.empty(machines, used, shape_of(rows)[1], rows.dtype)
+        warm, states = self._start(model, columns, problem)
         report = _reporter(machines.n_machines) if verbose else lambda done: None
         fit_machines(problem, machines, 0, machines.n_machines, model.weights, warm=warm, states=states, report=report)
         self._warn_of_gaps(model)
         if self.calibrate:
             model.sharpness[:] *= self._sharpness(problem, machines, columns, model, seed)
-        self.model_, self._states = model, states if self.warm_start else None
+        self.model_, self._left = model, None if states is None else _Left(states, self._kind, columns)
         return self
 
     def resume(self, previous: Learner) -> Self:
         if self.warm_start and isinstance(previous, Linear):
-            self.model_, self._states = previous.model_, previous._states
+            self.__dict__ |= {name: vars(previous)[name] for name in ("model_", "_left")}
         return self
 
     @property
@@ -187,7 +203,7 @@ class Linear(MachineLearner):
         """The rows, what each costs, and how machines are fitted; rows that cost nothing are left out."""
         weights = _weights.row_weights(self.class_weight, columns, sample_weight)
         costs = np.full(columns.n_rows, self.C) if weights is None else self.C * weights
-        of_row = costs.astype(rows.dtype)
+        of_row = _costs(costs, rows.dtype)
         groups = np.where(of_row > 0, columns.y, -1).astype(np.int32)
         free = self.fit_intercept and self.intercept_scaling == math.inf
         task = Task(
@@ -195,7 +211,7 @@ class Linear(MachineLearner):
             of_row,
             columns.code.n_classes,
             "crammer_singer" if self.strategy == "crammer_singer" else self.loss,
-            _typical_size(rows) if free else self.intercept_scaling * self.fit_intercept,
+            _typical_size(rows) if free else self.intercept_scaling if self.fit_intercept else 0.0,
             free,
             self.tol,
             int(self.max_epochs),
@@ -203,40 +219,45 @@ class Linear(MachineLearner):
         )
         return LinearProblem(rows, task, self.class_weight == "balanced_symbols", n_threads)
 
-    def _start(self, model: LinearModel, n_rows: int, problem: LinearProblem) -> tuple[bool, Reals | None]:
-        """Whether the fit begins with what `model` now holds, and the dual variables that it keeps up."""
+    @property
+    def _kind(self) -> str:
+        """What the dual variables are of."""
+        return "crammer_singer" if self.strategy == "crammer_singer" else f"{self.loss}, {self.strategy}"
+
+    def _start(self, model: LinearModel, columns: Columns, problem: LinearProblem) -> tuple[bool, Reals | None]:
+        """Whether the fit begins with what `model` now holds, and the dual variables that it keeps."""
         if not self.warm_start:
             return False, None
         previous: LinearModel | None = getattr(self, "model_", None)
-        weights, states = model.weights, getattr(self, "_states", None)
-        if not problem.newton and states is None:
-            states = self._cold_states(n_rows, weights)
-        if previous is None:
+        left: _Left | None = getattr(self, "_left", None)
+        states = None
+        if not problem.newton:
+            fits = left is not None and left.fits(self._kind, columns, model.weights.weights)
+            states = left.states if left is not None and fits else self._cold_states(columns.n_rows, model.weights)
+            if not fits:
+                return False, states
+        if previous is None or previous.coefficients.shape != model.coefficients.shape or previous.dtype != model.dtype:
             return False, states
-        found, wanted = previous.coefficients.shape, model.coefficients.shape
-        if found != wanted or previous.dtype != model.dtype or (states is not None and len(states) != n_rows):
-            raise ValueError(
-                f"warm_start needs machines and rows as in the last fit, here {wanted[0]} features, {wanted[1]} "
-                f"machines and {n_rows} rows of {model.dtype}; the last fit had {found[0]} features and {found[1]} "
-                f"machines of {previous.dtype}, or other rows. Set warm_start=False, or fit a clone."
-            )
-        previous = previous.densified()
-        weights.weights[:] = previous.weights.weights
-        weights.intercepts[:] = previous.weights.intercepts
+        model.weights.weights[:] = previous.densified().weights.weights
+        model.weights.intercepts[:] = previous.weights.intercepts
         return True, states
 
     def _cold_states(self, n_rows: int, weights: Weights) -> Reals:
         """Dual variables at 0: of the logistic loss it is their logit that is kept."""
-        dtype = weights.weights.dtype
+        shape, dtype = (n_rows, weights.weights.shape[1]), weights.weights.dtype
+        check_memory(
+            n_rows * shape[1] * dtype.itemsize,
+            f"the state of a warm start ({n_rows:,} rows x {weights.n_machines:,} machines in {dtype.name})",
+            "Set warm_start=False, or use fewer columns.",
+        )
         lowest = -80 if dtype == np.float32 else -700
-        cold = lowest if self.loss == "logistic" and self.strategy != "crammer_singer" else 0
-        states: Reals = np.full((n_rows, weights.weights.shape[1]), cold, dtype)
+        states: Reals = np.full(shape, lowest if self._kind.startswith("logistic") else 0, dtype)
         return states
 
     def _warn_of_gaps(self, model: LinearModel) -> None:
         """Says which columns have machines that did not reach `tol`."""
         gaps = np.maximum.reduceat(model.weights.gaps, model.machines.starts[:-1])
-        late = np.flatnonzero(gaps > self.tol)
+        late = np.flatnonzero(~(gaps <= self.tol))
         if late.size == 0:
             return
         named = ", ".join(str(s) for s in late[:_NAMED]) + (", ..." if late.size > _NAMED else "")
@@ -257,7 +278,7 @@ class Linear(MachineLearner):
         groups = problem.task.groups.copy()
         held = held_out_rows(problem.rows, groups, _HELD_OUT, seed)
         groups[held] = -1
-        task = problem.task._replace(groups=groups, tol=min(10 * self.tol, _HELD_OUT_TOL))
+        task = problem.task._replace(groups=groups, tol=max(self.tol, min(10 * self.tol, _HELD_OUT_TOL)))
         rest = LinearProblem(problem.rows, task, problem.balance_sides, problem.n_threads)
         seen = seen_symbols(Columns(columns.code, columns.y[groups >= 0]))
         rows, weights = take_rows(problem.rows, held), problem.task.costs[held].astype(np.float64) / self.C
@@ -269,6 +290,20 @@ def _typical_size(rows: Rows) -> float:
     values = rows.values if isinstance(rows, CsrRows) else rows.ravel()
     square = float(np.einsum("i,i->", values, values, dtype=np.float64)) / max(1, shape_of(rows)[0])
     return float(2.0 ** round(math.log2(square) / 2)) if 0 < square < math.inf else 1.0
+
+
+def _costs(costs: NDArray[np.float64], dtype: np.dtype[Any]) -> Reals:
+    """What each row costs in the machines' precision; a weight of 0 stays 0, no other becomes 0 or infinite."""
+    with np.errstate(over="ignore", under="ignore"):
+        given = costs.astype(dtype)
+    of = np.finfo(dtype)
+    wrong = (costs != 0) & ~((given >= of.tiny * 1e6) & (given <= of.max * 1e-12))
+    if wrong.any():
+        raise ValueError(
+            f"C times the weight of a row must lie between {of.tiny * 1e6:.1g} and {of.max * 1e-12:.1g} for rows of "
+            f"{dtype}; got {costs[wrong][0]:.3g}. Choose another C, or scale the weights."
+        )
+    return np.asarray(given)
 
 
 def _reporter(n_machines: int) -> Callable[[int], None]:

@@ -78,9 +78,14 @@ class LinearModel:
     def sparsified(self, threshold: float) -> LinearModel:
         """The same model with weights of at most `threshold` in size left out, in CSR form."""
         if self.sparse is not None:
-            return self
-        kept = self.weights.coefficients
-        entries = sp.csr_matrix(np.where(np.abs(kept) > threshold, kept, 0))
+            kept = self.sparse.copy()
+            kept.data[np.abs(kept.data) <= threshold] = 0
+            kept.eliminate_zeros()
+            return replace(self, sparse=kept)
+        weights = self.weights.coefficients
+        step = max(1, _BLOCK_BYTES // (weights.itemsize * max(1, weights.shape[1])))
+        slabs = (weights[f : f + step] for f in range(0, max(1, len(weights)), step))
+        entries = sp.vstack([sp.csr_matrix(np.where(np.abs(slab) > threshold, slab, 0)) for slab in slabs], "csr")
         room = np.zeros((1, self.weights.weights.shape[1]), self.dtype)
         return replace(self, weights=self.weights._replace(weights=room), sparse=entries)
 

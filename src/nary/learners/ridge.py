@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from .._check import jobs, one_of, real
 from .._kernels import linear as kernels
@@ -16,7 +17,7 @@ from . import _weights
 from ._base import Output
 from ._machine_learner import MachineLearner
 from ._ridge_solver import RidgeProblem, RidgeSystem, groups
-from ._rows import as_rows, check_size, row_marks, shape_of, take_rows, to_scipy
+from ._rows import as_rows, row_marks, shape_of, take_rows, to_scipy
 from .calibration import GRID, best_sharpness, losses
 from .linear_model import LinearModel, column_machines
 from .machines import Machines
@@ -28,7 +29,8 @@ class Ridge(MachineLearner):
     """Ridge machines for all columns: each symbol against the others of its column, by least squares to +1 and -1.
 
     Columns in which the same classes take part share one factorisation; of a code that uses all classes everywhere
-    there is one. Its cost does not grow with the number of columns, so it is the fastest of the linear learners by far.
+    there is one, and each further column costs little. BLAS works with one thread, so that threads do not change the
+    weights; its last bits may differ between kinds of CPU.
 
     Parameters
     ----------
@@ -108,9 +110,9 @@ class Ridge(MachineLearner):
         """Solves for the machines of all columns."""
         self.check()
         rows, machines = as_rows(X), Machines(columns.code, "ovr")
-        check_size(rows)
-        model = LinearModel.empty(machines, columns, shape_of(rows)[1], rows.dtype)
         weights = _weights.row_weights(self.class_weight, columns, sample_weight)
+        used = columns.y if weights is None else columns.y[weights > 0]
+        model = LinearModel.empty(machines, Columns(columns.code, used), shape_of(rows)[1], rows.dtype)
         rows, y, weights = _merged(rows, columns.y, weights)
         problem = RidgeProblem(
             to_scipy(rows),
@@ -121,17 +123,30 @@ class Ridge(MachineLearner):
             sample_weight=weights,
         )
         sums, counts = np.zeros((columns.n_columns, GRID.size)), np.zeros(columns.n_columns)
-        for group, system in problem.systems(groups(machines)):
-            for run in _runs(machines, group.machines, y.size):
-                table = machines.sides(run[0], run[-1] + 1).table(columns.code.n_classes)[:, run - run[0]]
-                solved = system.solve(table)
-                model.weights.weights[:-1, run], model.weights.intercepts[run] = solved.weights, solved.intercepts
-                if self.calibrate:
-                    self._lose(system, table, run, y, weights, model, (sums, counts))
+        with threadpool_limits(1, "blas"):
+            self._solve(problem, machines, y, weights, model, (sums, counts))
         if self.calibrate:
             model.sharpness[:] *= best_sharpness(sums, counts)
         self.model_ = model
         return self
+
+    def _solve(
+        self,
+        problem: RidgeProblem,
+        machines: Machines,
+        y: NDArray[np.int32],
+        weights: NDArray[np.float64] | None,
+        model: LinearModel,
+        into: tuple[NDArray[np.float64], NDArray[np.float64]],
+    ) -> None:
+        """Solves for all machines, and adds up what their columns lose at each sharpness."""
+        for group, system in problem.systems(groups(machines)):
+            for run in _runs(machines, group.machines, y.size):
+                table = machines.sides(run[0], run[-1] + 1).table(machines.code.n_classes)[:, run - run[0]]
+                solved = system.solve(table)
+                model.weights.weights[:-1, run], model.weights.intercepts[run] = solved.weights, solved.intercepts
+                if self.calibrate:
+                    self._lose(system, table, run, y, weights, model, into)
 
     def _lose(
         self,

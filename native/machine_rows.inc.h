@@ -198,7 +198,7 @@ inline void score_entries(const Real* values, const std::int32_t* features, std:
     const Real* line = weights + features[e] * stride;
     if (e < n_ahead) {
       const Real* next = weights + ahead[e] * stride;
-      for (int lane = 0; lane < kVectors * kStep; lane += kLine) __builtin_prefetch(next + lane, 1, 2);
+      for (int lane = 0; lane < kVectors * kStep; lane += kLine) __builtin_prefetch(next + lane, 1);
     }
     for (int v = 0; v < kVectors; ++v) sum[v] += *reinterpret_cast<const V*>(line + v * kStep) * values[e];
   }
@@ -213,6 +213,9 @@ void sparse_scores(const Real* values, const std::int32_t* features, std::int64_
   std::int64_t lane = 0;
   for (; lane + 4 * kStep <= lanes; lane += 4 * kStep) {
     score_entries<Real, 4>(values, features, n, weights + lane, stride, start + lane, ahead, n_ahead, scores + lane);
+  }
+  for (; lane + 2 * kStep <= lanes; lane += 2 * kStep) {
+    score_entries<Real, 2>(values, features, n, weights + lane, stride, start + lane, ahead, n_ahead, scores + lane);
   }
   for (; lane < lanes; lane += kStep) {
     score_entries<Real, 1>(values, features, n, weights + lane, stride, start + lane, ahead, n_ahead, scores + lane);
@@ -240,6 +243,10 @@ void sparse_update(const Real* values, const std::int32_t* features, std::int64_
   for (; lane + 4 * kStep <= width; lane += 4 * kStep) {
     if (!any_change(changes + lane, 4 * kStep)) continue;
     update_entries<Real, 4>(values, features, n, changes + lane, width, weights + lane);
+  }
+  for (; lane + 2 * kStep <= width; lane += 2 * kStep) {
+    if (!any_change(changes + lane, 2 * kStep)) continue;
+    update_entries<Real, 2>(values, features, n, changes + lane, width, weights + lane);
   }
   for (; lane < width; lane += kStep) {
     if (any_change(changes + lane, kStep)) {

@@ -75,8 +75,6 @@ inline Real log1p_of(Real u) {
 // cost * max(0, 1 - margin)^2; alpha is unbounded.
 struct SquaredHinge {
   template <class Real>
-  static Real cold() { return 0; }
-  template <class Real>
   static Real alpha(Real state, Real) { return state; }
   template <class Real>
   static Real loss(Real margin, Real cost) {
@@ -99,8 +97,6 @@ struct SquaredHinge {
 // cost * max(0, 1 - margin); 0 <= alpha <= cost.
 struct Hinge {
   template <class Real>
-  static Real cold() { return 0; }
-  template <class Real>
   static Real alpha(Real state, Real) { return state; }
   template <class Real>
   static Real loss(Real margin, Real cost) { return cost * larger(Real(1) - margin, Real(0)); }
@@ -114,8 +110,6 @@ struct Hinge {
 
 // cost * log(1 + e^-margin); alpha = cost * sigma(t), the state is t.
 struct Logistic {
-  template <class Real>
-  static Real cold() { return Number<Real>::kLowest; }
   template <class Real>
   static Real alpha(Real t, Real cost) {
     const Real e = exp_of(t < 0 ? t : -t);

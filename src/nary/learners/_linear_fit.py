@@ -77,7 +77,7 @@ def fit_machines(
                 _fit_sides(problem, sides, bool(small[0]), begin - first, fitted, warm, states)
             elif chosen.size:
                 part = Weights.empty(fitted.weights.shape[0] - 1, chosen.size, fitted.weights.dtype)
-                _fit_sides(problem, _take(sides, chosen), bool(small[chosen[0]]), 0, part, False, None)
+                _fit_sides(problem, sides.take(chosen), bool(small[chosen[0]]), 0, part, False, None)
                 _scatter(part, chosen + begin - first, fitted)
         report(end - first)
 
@@ -164,14 +164,6 @@ def _fit_jointly(
         )
         s = beyond
         report(int(starts[s]) - first)
-
-
-def _take(sides: Sides, chosen: NDArray[np.intp]) -> Sides:
-    """Some of the machines."""
-    sizes = np.diff(sides.starts)[chosen]
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    entries = np.arange(starts[-1]) + np.repeat(sides.starts[chosen] - starts[:-1], sizes)
-    return Sides(starts, sides.classes[entries], sides.signs[entries])
 
 
 def _scatter(part: Weights, places: NDArray[np.intp], fitted: Weights) -> None:

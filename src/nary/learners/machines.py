@@ -37,6 +37,12 @@ class Sides(NamedTuple):
         table[self.classes, np.repeat(np.arange(self.n_machines), np.diff(self.starts))] = self.signs
         return table
 
+    def take(self, chosen: NDArray[np.intp]) -> Sides:
+        """Some of the machines."""
+        sizes = np.diff(self.starts)[chosen]
+        entries = _ranges(self.starts[chosen], sizes)
+        return Sides(_offsets(sizes), self.classes[entries], self.signs[entries])
+
 
 class Machines:
     """The machines of a code under a strategy, those of a column side by side.
